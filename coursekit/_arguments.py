@@ -126,7 +126,8 @@ def finite_array(values, name, *, ndim=None):
     try:
         array = np.asarray(values)
     except ValueError:
-        raise TypeError(f"{name} must be an array of numbers, got rows of unequal length.") from None
+        message = f"{name} must be an array of numbers, got rows of unequal length."
+        raise TypeError(message) from None
     if array.dtype.kind not in "iuf" and array.size:
         raise TypeError(f"{name} must be an array of numbers, got {array.dtype} values.")
     if ndim is not None and array.ndim != ndim:
