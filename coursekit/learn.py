@@ -124,9 +124,7 @@ def _place(content, path):
         whole.write_bytes(content)
         try:
             os.link(whole, path)  # unlike a rename, never replaces
-        except FileExistsError:
-            return False
-        except OSError:  # this disk knows no links
+        except OSError:  # something is there, or this disk knows no links
             return _place_plainly(content, path)
     return True
 

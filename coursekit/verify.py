@@ -7,6 +7,7 @@ check draws enough to rule its mistakes out.
 
 import contextlib
 import io
+import textwrap
 from dataclasses import dataclass
 
 from coursekit import build, checks
@@ -190,5 +191,6 @@ def table(rows):
         random = f"{row.drawn:>9,}{row.needed:>8,}" if row.drawn else f"{'exact':>9}"
         lines.append(f"{row.key:5}{row.title:44}{f'{len(row.caught)}/{row.listed}':>9}"
                      f"{row.others:>8}{random}")
-        lines.append(f"{'':5}  {', '.join(row.caught)}")
+        lines += textwrap.wrap(", ".join(row.caught), 92, initial_indent=" " * 7,
+                               subsequent_indent=" " * 7, break_on_hyphens=False)
     return "\n".join(lines)

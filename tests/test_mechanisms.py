@@ -882,7 +882,11 @@ def test_the_data_are_not_modified_and_no_global_generator_is_used(name):
 
 
 @every_mechanism
-@pytest.mark.parametrize("wrong", [None, 7, np.random.RandomState(7), np.random], ids=repr)
+@pytest.mark.parametrize(
+    "wrong",
+    [None, 7, np.random.RandomState(7), np.random],
+    ids=["None", "7", "RandomState", "module"],
+)
 def test_rng_must_be_a_generator(name, wrong):
     with pytest.raises(TypeError, match=r"rng must be a numpy Generator such as .*, got "):
         call(name, wrong)

@@ -280,8 +280,7 @@ class Law:
 
     def describe(self):
         wrong = f"{len(self.wrong)} wrong law{'' if len(self.wrong) == 1 else 's'}"
-        return (f"{self.drawn():,} draws follow the right law, with {wrong} ruled out "
-                f"(a right answer fails here with probability below 1e-9)")
+        return f"{self.drawn():,} draws follow the right law, with {wrong} ruled out"
 
     def needed(self):
         """Draws that rule out each listed law but once in a million, by mistake."""
@@ -335,7 +334,10 @@ class Exercise:
         except Judged as end:
             return end.verdict
         checked = "; ".join(dict.fromkeys(part.describe() for part in self.parts))
-        return Verdict(RIGHT, f"{self.lesson} Checked: {checked}.".strip())
+        chance = ""
+        if any(isinstance(part, Law) for part in self.parts):
+            chance = " A right answer fails such a law with probability below 1e-9."
+        return Verdict(RIGHT, f"{self.lesson} Checked: {checked}.{chance}".strip())
 
     def wrong(self, name, detail=""):
         """The verdict for a mistake: the listed sentence if it has a name, else the detail."""

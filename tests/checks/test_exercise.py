@@ -159,6 +159,10 @@ def test_exact_can_ignore_an_order_and_survives_what_cannot_be_ordered():
     assert judge(exercise, lambda: [3, 1, 1]).status == WRONG
     assert judge(exercise, lambda: [3, "a"]).status == WRONG
     assert judge(exercise, lambda: 7).status == WRONG
+    size = Exercise("9.3", "Size", 1, function="f", right=lambda: 2.0,
+                    parts=(Exact(lambda rng: [{}], tidy=float),))
+    assert judge(size, lambda: 2).status == RIGHT
+    assert judge(size, lambda: 10**400).status == WRONG  # no float is as large
 
 
 def test_exact_with_a_generator_compares_up_to_its_tolerance():
@@ -192,6 +196,7 @@ def test_random_parts_accept_right_answers(seed):
                 for v, p in zip(values, u, strict=True)]
 
     assert judge(NOISY, by_inversion, seed).status == RIGHT
+    assert "below 1e-9" in judge(NOISY, by_inversion, seed).message
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -249,7 +254,7 @@ def test_law_judges_at_the_rate_and_with_the_name_of_evidence():
     assert law.drawn() == 4000
     assert set(law.needed()) == {"factor-2", "gaussian"}
     assert 300 < law.needed()["factor-2"] < 400 and 1400 < law.needed()["gaussian"] < 1700
-    assert "2 wrong laws" in law.describe() and "1e-9" in law.describe()
+    assert "4,000 draws" in law.describe() and "2 wrong laws" in law.describe()
 
 
 LAW_ONLY = Exercise("9.6", "Law", 1, function="noisy", right=noisy, parts=NOISY.parts[2:])
