@@ -89,17 +89,20 @@ def probability(value, name):
 
 
 def one_of(value, name, choices):
-    """Return `value` if it is one of `choices`.
+    """Return the one of `choices` that `value` equals; a boolean equals booleans only.
 
+    >>> one_of(np.int64(1), "norm", (1, 2))
+    1
     >>> one_of("swap", "adjacency", ("add-remove", "replace-one"))
     Traceback (most recent call last):
     ValueError: adjacency must be one of 'add-remove', 'replace-one', got 'swap'.
     """
-    if not any(value is choice or (type(value) is type(choice) and value == choice)
-               for choice in choices):
-        listed = ", ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
-    return value
+    boolean = isinstance(value, (bool, np.bool_))
+    for choice in choices:
+        if np.isscalar(value) and boolean == isinstance(choice, bool) and value == choice:
+            return choice
+    listed = ", ".join(repr(choice) for choice in choices)
+    raise ValueError(f"{name} must be one of {listed}, got {value!r}.")
 
 
 def generator(rng):
@@ -116,15 +119,31 @@ def generator(rng):
     return rng
 
 
+def unmasked(values, name):
+    """Return `values` if it is no masked array, whose hidden values NumPy would quietly use.
+
+    >>> unmasked(np.ma.array([1, 2], mask=[0, 1]), "values")
+    Traceback (most recent call last):
+    TypeError: values must not be a masked array; pass the values to use, .compressed() gives them.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} must not be a masked array; pass the values to use, .compressed() gives them."
+        )
+    return values
+
+
 def finite_array(values, name, *, ndim=None):
     """Return `values` as a float64 array without NaN or infinity; the input is never modified.
+
+    Masked arrays are refused.
 
     >>> finite_array([1, float("nan")], "values")
     Traceback (most recent call last):
     ValueError: values must hold finite numbers only, got nan at position 1.
     """
     try:
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values, name))
     except ValueError:
         message = f"{name} must be an array of numbers, got rows of unequal length."
         raise TypeError(message) from None

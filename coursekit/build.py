@@ -149,8 +149,11 @@ def dump(notebook):
 
 
 def load(path):
-    """A notebook file as a dict."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """A notebook file as a dict, ValueError if it holds anything else."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(notebook, dict) or not {"cells", "metadata"} <= notebook.keys():
+        raise ValueError(f"{path.name} is no notebook.")
+    return notebook
 
 
 def _read(path):

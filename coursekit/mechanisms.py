@@ -6,9 +6,10 @@ set the noise: bounds, sensitivities and categories are all arguments, named by 
 
 `laplace_mechanism` is private in real arithmetic only, as its docstring explains. Every other
 mechanism here draws whole numbers and computes exactly, so its guarantee holds for the numbers
-the machine really returns. It holds against readers who cannot predict `rng`: NumPy's generators
-are made for simulation, not for secrets, so use this module to learn and to check, and OpenDP for
-a real release.
+the machine really returns. It holds against readers who cannot predict `rng` and cannot time the
+call: NumPy's generators are made for simulation, not for secrets, and larger noise takes longer
+(Jin et al. 2022, IEEE S&P). So use this module to learn and to check, and OpenDP for a real
+release. A refusal of bad values depends on them: it is for the holder of the data only.
 """
 
 import math
@@ -163,7 +164,7 @@ def _exact_scale(sensitivity, epsilon):
 
 def _array(values, name, allowed):
     try:
-        return np.asarray(values)
+        return np.asarray(_arguments.unmasked(values, name))
     except ValueError:
         raise TypeError(f"{name} must be {allowed}, got rows of unequal length.") from None
 
@@ -371,7 +372,7 @@ def randomised_response_mean(reports, *, epsilon):
     epsilon = _arguments.positive(epsilon, "epsilon")
     if epsilon < 1e-300:
         raise ValueError(f"epsilon must be at least 1e-300 to undo its noise, got {epsilon!r}.")
-    return float(0.5 + (reports.mean() - 0.5) / math.tanh(epsilon / 2))
+    return float(0.5 + (reports.mean(dtype=float) - 0.5) / math.tanh(epsilon / 2))
 
 
 def _scores(scores):
@@ -485,6 +486,15 @@ def _on_grid(values, step):
     return [int(units) for units in np.rint(np.atleast_1d(values) / step).tolist()]
 
 
+def _sum_noise(lower, upper, epsilon, adjacency):
+    """Return (step, scale): the grid of `private_sum`, its noise scale in steps; or refuse."""
+    step = _grid_step(upper - lower)
+    low, high = _on_grid([lower, upper], step)
+    sensitivity = max(abs(low), abs(high)) if adjacency == "add-remove" else high - low
+    laplace_scale(sensitivity=sensitivity * step, epsilon=epsilon)
+    return step, _exact_scale(sensitivity, epsilon)
+
+
 def private_sum(values, *, lower, upper, epsilon, adjacency, rng=None, clip=False):
     """Return the sum of `values`, one for each person, with noise for the bounds [lower, upper].
 
@@ -512,11 +522,7 @@ def private_sum(values, *, lower, upper, epsilon, adjacency, rng=None, clip=Fals
     """
     values, lower, upper = _bounded(values, lower, upper, clip)
     _arguments.one_of(adjacency, "adjacency", ADJACENCIES)
-    step = _grid_step(upper - lower)
-    low, high = _on_grid([lower, upper], step)
-    sensitivity = max(abs(low), abs(high)) if adjacency == "add-remove" else high - low
-    laplace_scale(sensitivity=sensitivity * step, epsilon=epsilon)
-    scale = _exact_scale(sensitivity, epsilon)
+    step, scale = _sum_noise(lower, upper, epsilon, adjacency)
     below = _uniform_integers(_arguments.generator(rng))
     return (sum(_on_grid(values, step)) + _discrete_laplace(scale, below)) * step
 
@@ -536,7 +542,7 @@ def private_mean(
     composition of count and sum).
 
     Raises: as `private_sum`; ValueError for an empty data set under "replace-one", or a
-    `count_share` that does not lie between 0 and 1.
+    `count_share` that does not lie between 0 and 1 or leaves one of the two too little.
     Source: as `private_sum`; Dwork, Roth (2014), "The algorithmic foundations of differential
     privacy", section 3.5, for composition.
 
@@ -564,6 +570,14 @@ def private_mean(
     sum_epsilon = _fraction(epsilon) - count_epsilon
     half_width = (upper - lower) / 2
     middle = lower + half_width
+    try:
+        _exact_scale(1, count_epsilon)
+        _sum_noise(-half_width, half_width, sum_epsilon, adjacency)
+    except ValueError:
+        raise ValueError(
+            "count_share must leave count and sum an epsilon each that puts their noise scale "
+            f"between 1e-300 and 1e300, got {count_share!r} of epsilon={epsilon!r}."
+        ) from None
     count = discrete_laplace_mechanism(values.size, sensitivity=1, epsilon=count_epsilon, rng=rng)
     deviations = private_sum(
         values - middle, lower=-half_width, upper=half_width, epsilon=sum_epsilon,
@@ -599,6 +613,7 @@ def private_histogram(values, *, categories, epsilon, adjacency, rng=None):
 def _category_counts(values, categories):
     """Return how many of `values` fall in each of `categories`, in their order, or refuse."""
     for name, given in (("values", values), ("categories", categories)):
+        _arguments.unmasked(given, name)
         listed = isinstance(given, (list, tuple, range, np.ndarray))
         if not listed or getattr(given, "ndim", 1) != 1:
             raise TypeError(f"{name} must be a list, tuple or 1-D array, got {given!r}.")

@@ -11,7 +11,8 @@ exact and meant for small examples.
 """
 
 import math
-from itertools import combinations_with_replacement
+import numbers
+from itertools import combinations_with_replacement, islice
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from coursekit import _arguments
 ADJACENCIES = ("add-remove", "replace-one")
 MOST_DATA_SETS = 2_000_000
 MOST_PAIRS = 100_000_000
+MOST_RECORDS = 100_000
+MOST_LISTED = 10_000_000
+MOST_SIZE = 10_000
 ROUNDING = 1e-12
 
 
@@ -31,10 +35,11 @@ def neighbours(records, *, adjacency, universe):
 
     A data set is a multiset: two orders of the same records are the same data set, and a data set
     is not its own neighbour. The records that stay keep their order; an added record comes last,
-    and a replacement takes the place of the first record equal to the one replaced.
+    and a replacement takes the place of the first record equal to the one replaced. NumPy's
+    numbers become Python's, and its vectors tuples.
 
     Args:
-        records: the data set, any number of hashable records, all in the universe.
+        records: the data set, hashable records or an array of them, all in the universe.
         adjacency: "add-remove" or "replace-one".
         universe: all values that a record may have, in the order in which to try them.
 
@@ -42,8 +47,9 @@ def neighbours(records, *, adjacency, universe):
         A list of tuples of records.
 
     Raises:
-        ValueError: unknown adjacency, empty universe, or a record outside the universe.
-        TypeError: records that cannot be hashed, such as lists and arrays.
+        ValueError: unknown adjacency, empty universe, a record outside the universe, more than
+            100,000 records or values, or over 10 million records in the neighbours together.
+        TypeError: records that cannot be hashed, such as lists, or a masked array.
 
     Source: Kifer and Machanavajjhala (2011), where the two are called "unbounded" and "bounded".
 
@@ -55,9 +61,11 @@ def neighbours(records, *, adjacency, universe):
     _arguments.one_of(adjacency, "adjacency", ADJACENCIES)
     universe = _universe(universe)
     records = _records(records, "records")
+    possible = set(universe)
     for record in records:
-        if record not in universe:
+        if record not in possible:
             raise ValueError(f"Every record must be in the universe, got the record {record!r}.")
+    _refuse_long_list(records, universe, adjacency)
 
     first_places = [records.index(record) for record in dict.fromkeys(records)]
     if adjacency == "add-remove":
@@ -88,19 +96,22 @@ def global_sensitivity(query, *, universe, size, adjacency, norm=1, smallest=1):
     Args:
         query: a function of a tuple of records that returns a number or a vector. It must not
             depend on the order of the records and is asked about each data set once.
-        universe: all values that a record may have.
-        size: the number of records, see above.
+        universe: all values that a record may have. NumPy's numbers become Python's, which do
+            not wrap around, and its vectors tuples.
+        size: the number of records, see above; at most 10,000.
         adjacency: "add-remove" or "replace-one".
         norm: how to measure the change of a vector, 1 (sum of absolute changes, as the Laplace
             mechanism needs) or 2 (Euclidean length, as the Gaussian mechanism needs).
         smallest: the fewest records of a data set under "add-remove", 0 or more.
 
     Returns:
-        A float, in the unit of the query's answer.
+        A float, in the unit of the query's answer. Answers are compared as float64, so it is
+        off by their rounding, about 1e-16 of the largest answer.
 
     Raises:
         ValueError: an argument outside the above; a search of more than 2 million data sets or
-            100 million pairs; or a query whose answer is not finite or changes length.
+            100 million pairs; or a query whose answer is not finite, changes length, or is so
+            large that a change overflows float64.
         TypeError: an argument of the wrong type, or a query that does not return numbers.
 
     Source: Dwork and Roth (2014), definitions 3.1 (norm 1) and 3.8 (norm 2).
@@ -117,6 +128,8 @@ def global_sensitivity(query, *, universe, size, adjacency, norm=1, smallest=1):
     universe = _universe(universe)
     size = _arguments.whole(size, "size", least=1)
     smallest = _arguments.whole(smallest, "smallest", least=0)
+    if size > MOST_SIZE:
+        raise ValueError(f"size must be at most {MOST_SIZE:,}, got more.")
     if adjacency == "add-remove" and smallest > size:
         raise ValueError(f"smallest must be at most size, got {smallest} and size {size}.")
     shared_sizes = range(smallest, size + 1) if adjacency == "add-remove" else [size - 1]
@@ -131,22 +144,38 @@ def global_sensitivity(query, *, universe, size, adjacency, norm=1, smallest=1):
             larger = np.array([ask((*shared, i)) for i in range(len(universe))])
             others = larger if adjacency == "replace-one" else np.array([ask(shared)])
             largest = max(largest, _largest_distance(larger, others, norm))
+    if largest == math.inf:
+        raise ValueError("query must return smaller numbers, its changes overflow float64.")
     return largest
 
 
 def _largest_distance(a, b, norm):
     # All rows of a against all of b, in blocks that keep the memory small.
     blocks = [b[start : start + 200] for start in range(0, len(b), 200)]
-    return max(
-        float(np.linalg.norm(a[:, None] - block, ord=norm, axis=-1).max()) for block in blocks
-    )
+    with np.errstate(over="ignore"):  # an infinite distance is refused in the end
+        return max(
+            float(np.linalg.norm(a[:, None] - block, ord=norm, axis=-1).max()) for block in blocks
+        )
+
+
+def _plain(record):
+    # NumPy's small integers wrap around when added, and its arrays cannot be hashed.
+    if isinstance(record, (np.number, np.bool_)):
+        return record.item()
+    if type(record) is tuple or (isinstance(record, np.ndarray) and record.ndim):
+        return tuple(_plain(part) for part in record)
+    return record
 
 
 def _records(values, name):
+    _arguments.unmasked(values, name)
     try:
-        values = tuple(values)
+        values = tuple(islice(values, MOST_RECORDS + 1))
     except TypeError:
         raise TypeError(f"{name} must be a list of records, got {values!r}.") from None
+    if len(values) > MOST_RECORDS:
+        raise ValueError(f"{name} must hold at most {MOST_RECORDS:,} records, got more.")
+    values = tuple(_plain(value) for value in values)
     for value in values:
         try:
             hash(value)
@@ -167,23 +196,35 @@ def _universe(values):
     return universe
 
 
+def _refuse_long_list(records, universe, adjacency):
+    distinct = len(set(records))
+    if adjacency == "add-remove":
+        count = distinct + len(universe)
+    else:
+        count = distinct * (len(universe) - 1)
+    if count * len(records) > MOST_LISTED:
+        raise ValueError(
+            f"The data set of {len(records):,} records has {count:,} neighbours; together they "
+            f"may hold at most {MOST_LISTED:,} records. Take a smaller data set or universe."
+        )
+
+
 def _refuse_large_search(values, shared_sizes, adjacency):
     # There are C(values + n - 1, n) multisets of n records over a universe of `values` values.
     def multisets(n):
         return math.comb(values + n - 1, n)
 
-    shared = sum(multisets(n) for n in shared_sizes)
-    if adjacency == "add-remove":
-        data_sets = shared + multisets(shared_sizes[-1] + 1)
-        pairs = shared * values
-    else:
-        data_sets = multisets(shared_sizes[-1] + 1)
-        pairs = shared * math.comb(values, 2)
+    shared = 0
+    for n in shared_sizes:
+        shared += multisets(n)
+        if shared > MOST_DATA_SETS:  # enough to know, and the rest can take forever to count
+            break
+    data_sets = multisets(n + 1) + (shared if adjacency == "add-remove" else 0)
+    pairs = shared * (values if adjacency == "add-remove" else math.comb(values, 2))
     if data_sets > MOST_DATA_SETS or pairs > MOST_PAIRS:
         raise ValueError(
-            f"The search would cover {data_sets:,} data sets and {pairs:,} pairs of neighbours; "
-            f"at most {MOST_DATA_SETS:,} and {MOST_PAIRS:,} are allowed. "
-            "Take a smaller universe or size."
+            f"The search may cover at most {MOST_DATA_SETS:,} data sets and {MOST_PAIRS:,} pairs "
+            "of neighbours, and this one has more. Take a smaller universe or size."
         )
 
 
@@ -209,19 +250,28 @@ def _ask_once(query, universe):
 
 def _answer(value, records):
     try:
-        answer = np.atleast_1d(value)
+        answer = np.atleast_1d(_arguments.unmasked(value, "The answer of query"))
     except ValueError:
         answer = np.array(None)
-    if answer.dtype.kind not in "biuf" or answer.ndim != 1:
+    # Fractions and integers beyond 64 bits come as objects.
+    exact = answer.dtype == object and all(isinstance(x, numbers.Real) for x in answer.flat)
+    if not (answer.dtype.kind in "biuf" or exact) or answer.ndim != 1:
         raise TypeError(
             "query must return a number or a vector of numbers, "
             f"got {value!r} for the data set {records!r}."
         )
+    try:
+        with np.errstate(over="ignore"):
+            answer = answer.astype(np.float64)
+    except OverflowError:
+        raise ValueError(
+            f"query must return numbers within float64, got a larger one for {records!r}."
+        ) from None
     if not np.isfinite(answer).all():
         raise ValueError(
             f"query must return finite numbers, got {value!r} for the data set {records!r}."
         )
-    return answer.astype(np.float64)
+    return answer
 
 
 # Output distributions

@@ -15,6 +15,7 @@ from coursekit.checks.exercise import (
     NOT_ATTEMPTED,
     RIGHT,
     WRONG,
+    Independent,
     Law,
     LocalSubject,
     Separate,
@@ -93,7 +94,7 @@ def _hygiene(exercise):
     if len(set(names)) < len(names):
         yield f"{exercise.key}: two mistakes share a name."
     for part in exercise.parts:
-        if isinstance(part, Separate) and part.mistake not in names:
+        if isinstance(part, (Separate, Independent)) and part.mistake not in names:
             yield f"{exercise.key}: no listed mistake is called {part.mistake}."
     for mistake in exercise.mistakes:
         if len(mistake.message.split()) < 5:

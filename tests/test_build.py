@@ -315,6 +315,15 @@ def test_a_copy_without_solutions_keeps_its_exercises(course):
     assert _state(course) == before
 
 
+@pytest.mark.parametrize("text", ["{}", "[]", "3", '{"cells": []}'])
+def test_a_file_that_is_no_notebook_is_refused(course, text):
+    path = course / "solutions" / "ps02-second" / "ps02-second.ipynb"
+    path.write_text(text, encoding="utf-8")
+    for act in (lambda: build.load(path), lambda: build.build(course)):
+        with pytest.raises(ValueError, match=r"ps02-second\.ipynb is no notebook\.$"):
+            act()
+
+
 @pytest.mark.parametrize("text", ["{", json.dumps(_notebook(new_code_cell(
     "### BEGIN SOLUTION", metadata=_role("exercise-1-1"))))])
 def test_a_broken_solution_is_named_and_nothing_is_written(course, text):

@@ -1029,6 +1029,41 @@ def test_count_share_must_lie_between_0_and_1(share):
 
 
 @pytest.mark.parametrize(
+    ("share", "epsilon"), [(5e-324, 1), (1e-301, 1), (1e-200, 1e-200), (1 - 2**-53, 1e-285)]
+)
+def test_a_share_too_small_for_its_noise_is_refused_before_any_draw(share, epsilon):
+    sentence = "count_share must leave count and sum an epsilon .* got .* of epsilon="
+    assert_refused("mean", ValueError, sentence, count_share=share, epsilon=epsilon)
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "snapping"])
+def test_masked_arrays_are_refused(name):
+    masked = np.ma.array([1, 0, 1], mask=[0, 0, 1])
+    assert_refused(name, TypeError, "must not be a masked array", masked)
+
+
+def test_masked_reports_and_categories_are_refused_too():
+    masked = np.ma.array([1, 0, 1], mask=[0, 0, 1])
+    with pytest.raises(TypeError, match="reports must not be a masked array"):
+        m.randomised_response_mean(masked, epsilon=1)
+    assert_refused("histogram", TypeError, "categories must not be a masked", categories=masked)
+
+
+def test_a_mean_of_half_precision_reports_is_as_exact_as_of_others():
+    reports = np.arange(100_000) % 3 == 0
+    expected = m.randomised_response_mean(reports, epsilon=1)
+    for kind in (np.float16, np.float32, np.int8):
+        assert m.randomised_response_mean(reports.astype(kind), epsilon=1) == expected
+
+
+def test_numpy_scalars_are_taken_as_choices(rng):
+    arguments = dict(lower=0, upper=64, epsilon=1e9, adjacency=np.str_("add-remove"), rng=rng)
+    assert m.private_sum([1000], clip=np.True_, **arguments) == 64
+    with pytest.raises(ValueError, match="values must lie from"):
+        m.private_sum([1000], clip=np.False_, **arguments)
+
+
+@pytest.mark.parametrize(
     ("categories", "error", "sentence"),
     [
         ([], ValueError, "categories must be one or more, each stated once"),

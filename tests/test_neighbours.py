@@ -3,8 +3,10 @@
 import math
 import sys
 from collections import Counter
+from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, pairwise, product
 from subprocess import run
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import norm
 
+from coursekit import neighbours as module
 from coursekit.neighbours import (
     global_sensitivity,
     group_privacy,
@@ -206,14 +209,108 @@ def test_a_search_too_large_is_refused_before_it_starts(adjacency):
         raise AssertionError("asked")
 
     # range(101): C(100 + 12, 12) data sets of 12 records.
-    with pytest.raises(ValueError, match="at most 2,000,000") as refusal:
+    with pytest.raises(ValueError, match="at most 2,000,000 data sets"):
         global_sensitivity(query, universe=range(101), size=12, adjacency=adjacency)
-    sizes = range(1, 14) if adjacency == "add-remove" else [12]
-    data_sets = sum(math.comb(100 + n, n) for n in sizes)
-    assert f"{data_sets:,} data sets" in str(refusal.value)
     # Few data sets and still too many pairs.
     with pytest.raises(ValueError, match="pairs of neighbours"):
         global_sensitivity(query, universe=range(30_000), size=1, adjacency=adjacency)
+
+
+@pytest.mark.parametrize("adjacency, sizes", [("add-remove", (1, 2, 3, 4)), ("replace-one", (3,))])
+def test_the_limits_of_a_search_count_what_it_covers(adjacency, sizes, monkeypatch):
+    universe = range(5)
+    shared_sizes = sizes[:-1] if adjacency == "add-remove" else (2,)
+    data_sets = len(multisets(universe, sizes))
+    completions = 5 if adjacency == "add-remove" else math.comb(5, 2)
+    pairs = len(multisets(universe, shared_sizes)) * completions
+    for limit, count in (("MOST_DATA_SETS", data_sets), ("MOST_PAIRS", pairs)):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, limit, count)
+            assert global_sensitivity(len, universe=universe, size=3, adjacency=adjacency) >= 0
+            patch.setattr(module, limit, count - 1)
+            with pytest.raises(ValueError, match="this one has more"):
+                global_sensitivity(never, universe=universe, size=3, adjacency=adjacency)
+
+
+HUGE = [
+    dict(universe=range(300), size=10**400),
+    dict(universe=range(300), size=10**6),
+    dict(universe=range(300), size=10**4),
+    dict(universe=range(10**12), size=2),
+    dict(universe=range(10**5), size=10**4),
+    dict(universe=[0], size=10**400),
+]
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("case", HUGE, ids=str)
+def test_a_huge_search_is_refused_in_no_time(adjacency, case):
+    start = perf_counter()
+    with pytest.raises(ValueError, match="at most"):
+        global_sensitivity(never, adjacency=adjacency, **case)
+    assert perf_counter() - start < 20
+
+
+def test_a_list_too_long_is_refused_with_its_count():
+    everything = range(3000)
+    for adjacency, count in (("add-remove", "6,000"), ("replace-one", "8,997,000")):
+        with pytest.raises(ValueError, match=f"3,000 records has {count} neighbours; .* at most"):
+            neighbours(everything, adjacency=adjacency, universe=everything)
+    with pytest.raises(ValueError, match="records must hold at most 100,000 records"):
+        neighbours(range(10**12), adjacency="add-remove", universe=[0])
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_the_limit_of_a_list_counts_its_records(adjacency, monkeypatch):
+    arguments = dict(adjacency=adjacency, universe=range(5))
+    records = (0, 1, 1, 2)
+    count = len(neighbours(records, **arguments)) * len(records)
+    monkeypatch.setattr(module, "MOST_LISTED", count)
+    neighbours(records, **arguments)
+    monkeypatch.setattr(module, "MOST_LISTED", count - 1)
+    with pytest.raises(ValueError, match="neighbours; together"):
+        neighbours(records, **arguments)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.float16])
+def test_numbers_of_numpy_are_python_numbers_to_a_query(kind):
+    values = np.array([50, 100], kind)
+    for universe in (values, list(values)):
+        for adjacency, expected in (("add-remove", 100), ("replace-one", 50)):
+            found = global_sensitivity(sum, universe=universe, size=5, adjacency=adjacency)
+            assert found == expected
+
+    def first_of_each(records):
+        return sum(vector[0] for vector in records)
+
+    pairs = np.array([[50, 0], [100, 0]], kind)
+    for universe in (pairs, list(pairs), [tuple(pair) for pair in pairs]):
+        assert search(first_of_each, universe=universe, size=5) == 100
+        found = neighbours(universe[:1], adjacency="add-remove", universe=universe)
+        assert found == [(), ((50, 0), (50, 0)), ((50, 0), (100, 0))]
+        assert type(found[1][0][0]) in (int, float)
+    (number,) = neighbours([], adjacency="add-remove", universe=values[:1])[0]
+    assert type(number) in (int, float)
+
+
+def test_exact_answers_are_taken():
+    assert search(lambda d: Fraction(sum(d), 4)) == 0.25
+    assert search(lambda d: [Fraction(sum(d), 4), sum(d)]) == 1.25
+    assert search(lambda d: 2**70 * sum(d)) == 2.0**70
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("norm", [1, 2])
+def test_changes_beyond_float64_are_refused(norm):
+    for query in (lambda d: (-1) ** sum(d) * 1e308, lambda d: [(-1) ** sum(d) * 1e308] * 2):
+        with pytest.raises(ValueError, match=r"changes overflow float64\.$"):
+            search(query, norm=norm)
+
+
+def test_numpy_scalars_are_taken_as_choices():
+    for ord, expected in ((1, 2), (2, math.sqrt(2))):
+        found = search(lambda d: [sum(d)] * 2, norm=np.int64(ord), adjacency=np.str_("add-remove"))
+        assert found == pytest.approx(expected)
 
 
 # Two distributions
@@ -594,6 +691,7 @@ def search(query=never, **changes):
 
 HALF = [0.5, 0.5]
 NAN, INF = float("nan"), float("inf")
+MASKED = np.ma.array([1.0, 0.0], mask=[0, 1])
 REFUSALS = [
     # what is done, the error, words of its sentence
     (lambda: neighbours([1], adjacency="swap", universe=[1]), ValueError, "'swap'"),
@@ -601,7 +699,18 @@ REFUSALS = [
     (lambda: neighbours([1], adjacency="add-remove", universe=[]), ValueError, "got none"),
     (lambda: neighbours([[1]], adjacency="add-remove", universe=[1]), TypeError, "type list"),
     (lambda: neighbours([1], adjacency="add-remove", universe=[[1]]), TypeError, "universe"),
-    (lambda: neighbours(np.ones((2, 2)), adjacency="add-remove", universe=[1]), TypeError, "hash"),
+    (
+        lambda: neighbours(np.ones((1, 2)), adjacency="add-remove", universe=[1]),
+        ValueError, r"record \(1.0, 1.0\)",
+    ),
+    (lambda: neighbours([1], adjacency="add-remove", universe=MASKED), TypeError, "masked array"),
+    (lambda: search(universe=MASKED), TypeError, "universe must not be a masked array"),
+    (lambda: search(lambda d: MASKED), TypeError, "answer of query must not be a masked array"),
+    (lambda: search(lambda d: 10**400), ValueError, r"within float64, .* for \(0, 0\)"),
+    (lambda: search(lambda d: 10**5000), ValueError, r"within float64, .* for \(0, 0\)"),
+    (lambda: search(lambda d: 1j), TypeError, "got 1j"),
+    (lambda: search(size=10_001), ValueError, "at most 10,000"),
+    (lambda: hockey_stick(MASKED, HALF, 1), TypeError, "p must not be a masked array"),
     (lambda: neighbours(1, adjacency="add-remove", universe=[1]), TypeError, "list of records"),
     (lambda: neighbours([NAN], adjacency="replace-one", universe=[NAN]), ValueError, "NaN"),
     (lambda: search(query=3), TypeError, "function"),

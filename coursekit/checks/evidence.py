@@ -11,6 +11,7 @@ whatever they are, only the power to catch the mistake depends on them.
 Source: Massart 1990 (the constant 2); Ramdas et al. 2023 (testing by e-values).
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -117,6 +118,39 @@ def _refuse_a_mixture(*laws):
     """A probability over a density is no likelihood ratio: its expectation may exceed 1."""
     if len({is_discrete(law) for law in laws}) > 1:
         raise ValueError("The laws must be all discrete or all continuous, got some of each.")
+
+
+def independent(sample, law, *, false_alarm=FALSE_ALARM):
+    """True unless the columns of a sample speak against independent draws from `law`.
+
+    sample: (draws, columns), rows independent. Each column is compared with the law alone, so that
+    a law that changes with the position shows. Then each pair of columns: are both in the upper
+    half or so, or neither, as often as for independent draws? And in the outer half or so? The
+    number of such rows is binomial, so the false-alarm rate holds exactly.
+
+    >>> draws = np.random.default_rng(1).laplace(size=(1000, 4))
+    >>> from scipy import stats
+    >>> independent(draws, stats.laplace()), independent(np.sort(draws), stats.laplace())
+    (True, False)
+    """
+    from scipy import stats
+
+    sample = np.asarray(sample, dtype=float)
+    rows, columns = sample.shape
+    if not all(fits(column, law, false_alarm / 2 / columns) for column in sample.T):
+        return False
+    low, _, high = quartiles = law.ppf([0.25, 0.5, 0.75])
+    middle = min(quartiles, key=lambda cut: abs(law.sf(cut) - 0.5))
+    features = (sample > middle, law.sf(middle)), (
+        (sample < low) | (sample > high), law.sf(high) + law.cdf(np.nextafter(low, -np.inf)))
+    tail = false_alarm / 2 / (4 * max(1, columns * (columns - 1) / 2))
+    for holds, chance in features:
+        agree = stats.binom(rows, chance**2 + (1 - chance) ** 2)
+        for i, j in itertools.combinations(range(columns), 2):
+            together = np.sum(holds[:, i] == holds[:, j])
+            if agree.cdf(together) < tail or agree.sf(together - 1) < tail:
+                return False
+    return True
 
 
 def draws_needed(right, wrong, *, laws, miss=1e-6, false_alarm=FALSE_ALARM):

@@ -11,7 +11,7 @@ import hashlib
 import io
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -172,8 +172,8 @@ class Exact:
         for case, got, expected in zip(cases, given, right, strict=True):
             if not self._agree(got, expected):
                 name = self._name(exercise, cases, given, seed)
-                allowed = self.allowed or f"it should give {_short(expected)}."
-                return exercise.wrong(name, _difference(exercise.function, case, got, allowed))
+                detail = _difference(exercise.function, case, got, expected, self.allowed)
+                return exercise.wrong(name, detail)
         return None
 
     def _rng(self, seed):
@@ -207,14 +207,21 @@ class Randomness:
 
     case: Mapping
     count: int = 4
+    everywhere: bool = False  # each coordinate has to change, not only one of them
+    mistake: str = "always-the-same"
 
     def examine(self, exercise, subject, seed):
-        first, again, other = (exercise.answers(subject, self.case, seed=s, count=self.count)
-                               for s in (seed, seed, seed + 1))
+        first, again, other = (
+            _numbers(exercise, exercise.answers(subject, self.case, seed=s, count=self.count))
+            for s in (seed, seed, seed + 1))
         if not same(first, again, 0):
             return exercise.wrong("own-randomness")
-        if all(same(first[0], value, 0) for value in (*first, *other)):
-            return exercise.wrong("always-the-same")
+        if first.shape != other.shape:
+            return exercise.wrong(None, f"{exercise.function} returned {first.shape[1:]} and "
+                                        f"{other.shape[1:]} numbers for the same arguments.")
+        still = np.ptp(np.concatenate([first, other]), axis=0) == 0
+        if still.any() if self.everywhere else still.all():
+            return exercise.wrong(self.mistake)
         if same(first, other, 0):
             return exercise.wrong("own-randomness")
         return None
@@ -227,21 +234,48 @@ class Randomness:
 class Separate:
     """Coordinates of one answer must carry separate noise: they may not all be equal.
 
-    For a right answer that happens with probability below 1e-9: choose a case of equal true
-    values with enough coordinates.
+    For a right answer that happens with probability below 1e-9: choose a case with enough
+    coordinates, of equal true values or with `noise` as for `Independent`.
     """
 
     case: Mapping
     mistake: str = "one-draw-for-all"
+    noise: Callable = field(default=lambda answers, case: answers)
 
     def examine(self, exercise, subject, seed):
-        values = _numbers(exercise, exercise.answers(subject, self.case, seed=seed)).ravel()
+        answers = _numbers(exercise, exercise.answers(subject, self.case, seed=seed))
+        values = np.ravel(self.noise(answers, self.case)).astype(float)
         if len(values) > 1 and np.ptp(values) <= 1e-9 * (1 + np.abs(values).max()):
             return exercise.wrong(self.mistake)
         return None
 
     def describe(self):
         return "each coordinate has a draw of its own"
+
+
+@dataclass(frozen=True)
+class Independent:
+    """Coordinates of one answer must be independent draws, wherever they stand.
+
+    case: one with few coordinates, all of whose noise follows the law `right`. noise: as for
+    `Law`, but the sample keeps its shape (draws, coordinates).
+    """
+
+    case: Mapping
+    right: object
+    noise: Callable
+    count: int = 1_000
+    mistake: str = "not-independent"
+
+    def examine(self, exercise, subject, seed):
+        values = exercise.answers(subject, self.case, seed=seed, count=self.count)
+        sample = self.noise(_numbers(exercise, values), self.case)
+        if not evidence.independent(sample, self.right):
+            return exercise.wrong(self.mistake)
+        return None
+
+    def describe(self):
+        return "no draw depends on its place or on another draw"
 
 
 @dataclass(frozen=True)
@@ -262,20 +296,24 @@ class Law:
     advice: str = ""
 
     def examine(self, exercise, subject, seed):
-        values = exercise.answers(subject, self.case, seed=seed, count=self.count)
-        stacked = _numbers(exercise, values)
-        if stacked.shape[1:] != self.shape:
+        shape = _numbers(exercise, exercise.answers(subject, self.case, seed=seed)).shape[1:]
+        if shape != self.shape:
             return exercise.wrong(
-                None, f"{exercise.function} returned an answer of shape {stacked.shape[1:]}; "
+                None, f"{exercise.function} returned an answer of shape {shape}; "
                       f"expected shape {self.shape}."
             )
+        values = exercise.answers(subject, self.case, seed=seed, count=self.count)
+        stacked = _numbers(exercise, values)
         finding = evidence.weigh(self.noise(stacked, self.case), self.right, self.wrong)
         if finding.wrong:
-            return exercise.wrong(
+            verdict = exercise.wrong(
                 finding.name,
                 f"{self.drawn():,} draws do not follow the law that the exercise asks for. "
                 f"{self.advice}".strip(),
             )
+            # A law may be near that of a listed mistake without being it.
+            likely = f"Most likely this: {verdict.message}" if finding.name else verdict.message
+            return replace(verdict, message=likely)
         return None
 
     def describe(self):
@@ -327,21 +365,22 @@ class Exercise:
         if not self.function:
             return Verdict(WRITTEN, f"A person marks this one. What counts: {self.rubric}")
         try:
-            for position, part in enumerate(self.parts):
-                verdict = part.examine(self, subject, seed + 1000 * position)
-                if verdict:
-                    return verdict
+            with np.errstate(all="ignore"):  # whatever the notebook set: a NaN is judged, not told
+                for position, part in enumerate(self.parts):
+                    verdict = part.examine(self, subject, seed + 1000 * position)
+                    if verdict:
+                        return verdict
         except Judged as end:
             return end.verdict
         checked = "; ".join(dict.fromkeys(part.describe() for part in self.parts))
         chance = ""
-        if any(isinstance(part, Law) for part in self.parts):
+        if any(isinstance(part, (Law, Independent)) for part in self.parts):
             chance = " A right answer fails such a law with probability below 1e-9."
         return Verdict(RIGHT, f"{self.lesson} Checked: {checked}.{chance}".strip())
 
     def wrong(self, name, detail=""):
         """The verdict for a mistake: the listed sentence if it has a name, else the detail."""
-        known = {mistake.name: mistake.message for mistake in (*self.mistakes, *GENERIC)}
+        known = {mistake.name: mistake.message for mistake in (*GENERIC, *self.mistakes)}
         if name in known:
             return Verdict(WRONG, known[name], name)
         return Verdict(WRONG, detail)
@@ -354,6 +393,10 @@ GENERIC = (
     Mistake("always-the-same", None,
             "Every call gives the same answer, so no noise was added, or the same noise each "
             "time. A release without fresh noise protects nobody."),
+    Mistake("not-independent", None,
+            "The numbers of one answer hang together, or follow another law in some places than in "
+            "others. Whoever sees one learns about its neighbour's noise. Each needs a draw of its "
+            "own, used nowhere else and not sorted."),
     Mistake("changes-its-input", None,
             "Your function changed the array or list it was given. Work on a copy: the caller "
             "still needs the original."),
@@ -373,6 +416,12 @@ def randomness_mistakes(right, centre):
         Mistake("always-the-same", lambda rng, **case: centre(**case),
                 messages["always-the-same"]),
     )
+
+
+def dependence_mistake(wrong):
+    """The mistake of draws that hang together, from an answer that makes it."""
+    (message,) = (mistake.message for mistake in GENERIC if mistake.name == "not-independent")
+    return Mistake("not-independent", wrong, message)
 
 
 def choice(key, title, *, right, reasons, points=1, hints=(), lesson=""):
@@ -414,8 +463,15 @@ def _numbers(exercise, values):
     raise Judged(exercise.wrong(None, message))
 
 
-def _difference(function, case, got, allowed):
-    return f"{_written_out(function, case)} gave {_short(got)}; {allowed}"
+def _difference(function, case, got, expected, allowed):
+    """Say what was given and what should be; for long answers also where they differ first."""
+    allowed = allowed or f"it should give {_short(expected)}."
+    where = ""
+    if (isinstance(expected, np.ndarray) and expected.ndim == 1 and len(expected) > 12
+            and isinstance(_plain(got), np.ndarray) and np.shape(got) == expected.shape):
+        place = int(np.argmax([not same(a, b) for a, b in zip(got, expected, strict=True)]))
+        where = f" The first difference is at position {place}: {got[place]} for {expected[place]}."
+    return f"{_written_out(function, case)} gave {_short(got)}; {allowed}{where}"
 
 
 def _written_out(function, case):

@@ -8,7 +8,7 @@ the other.
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -17,10 +17,13 @@ from scipy import optimize, stats
 from coursekit.checks.exercise import (
     Exact,
     Exercise,
+    Independent,
     Law,
     Mistake,
     Randomness,
+    Separate,
     choice,
+    dependence_mistake,
     randomness_mistakes,
 )
 
@@ -528,7 +531,7 @@ SMALLEST_EPSILON = Exercise(
         # 1e-6: a tiny constant against zeros shows where it matters, in the second part.
         Exact(_distributions_without_zeros, tolerance=1e-6,
               proof="epsilon is right where all outcomes are possible"),
-        Exact(_distributions_with_zeros, proof="and where some are not"),
+        Exact(_distributions_with_zeros, tolerance=1e-6, proof="and where some are not"),
     ),
     mistakes=(
         Mistake("one-direction", _only_from_p_to_q,
@@ -654,12 +657,24 @@ def _response_in_place(bits, epsilon, rng):
     return bits
 
 
+def responses_that_hang_together(bits, epsilon, rng):
+    """Two neighbours share each coin."""
+    lies = np.repeat(rng.random(len(bits)), 2)[: len(bits)] < 1 / (1 + np.exp(epsilon))
+    return np.where(lies, 1 - bits, bits)
+
+
+def _kept(reports, case):
+    return reports == case["bits"]
+
+
+def _hardly_private(rng):
+    sizes = (1, 2, 7, 40)
+    return [{"bits": rng.integers(0, 2, size), "epsilon": 60.0} for size in sizes]
+
+
 @dataclass(frozen=True)
 class Reports:
-    """Each report must be 0 or 1, one for each bit, with a coin of its own.
-
-    `case` has bits of both kinds: were there one coin for all, all would be kept or all flipped.
-    """
+    """Each report must be 0 or 1, one for each bit."""
 
     case: Mapping
 
@@ -674,13 +689,10 @@ class Reports:
             )
         if not np.isin(reports, (0, 1)).all():
             return exercise.wrong("not-a-bit")
-        kept = reports == bits
-        if kept.all() or not kept.any():
-            return exercise.wrong("one-draw-for-all")
         return None
 
     def describe(self):
-        return "each bit has a coin of its own"
+        return "the reports are bits"
 
 
 def _law(bit, only_the_other):
@@ -700,25 +712,50 @@ def _law(bit, only_the_other):
         {"bits": np.full(PEOPLE, bit), "epsilon": EPSILON},
         right=stats.binom(PEOPLE, _keeping(EPSILON)),
         wrong={name: stats.binom(PEOPLE, chance) for name, chance in keeping.items()},
-        noise=lambda reports, case: (reports == case["bits"]).sum(axis=1),
+        noise=lambda reports, case: _kept(reports, case).sum(axis=1),
         shape=(PEOPLE,), count=600,
         advice="Try it on many people with the same bit, and divide the share of true reports by "
-               "the share of lies: the result should be e^epsilon, with zeros and with ones.",
+               "the share of lies: the result should be e^epsilon, with zeros and with ones. Then "
+               "try one person many times.",
     )
 
+
+_OWN_COINS, _NO_COINS = randomness_mistakes(randomised_response, lambda bits, epsilon: bits)
 
 RANDOMISED_RESPONSE = Exercise(
     "1.6", "A coin before every answer", points=3, function="randomised_response",
     right=randomised_response,
     others=(response_bit_by_bit, response_by_chance_of_a_one, response_by_random_bits),
     parts=(
-        Randomness(NOISY, count=40),  # one coin for all would often look the same four times
         Reports(NOISY),
+        Randomness(NOISY, count=40),  # one coin for all would often look the same four times
+        Separate(NOISY, noise=_kept),
         _law(0, "lies-about-ones-only"),
         _law(1, "lies-about-zeros-only"),
+        # A bit is flipped at epsilon 60 with probability below 1e-26.
+        Exact(_hardly_private, seeded=True, proof="each report is about its own bit"),
+        *(Independent({"bits": bits, "epsilon": EPSILON}, stats.bernoulli(_keeping(EPSILON)),
+                      noise=_kept)
+          for bits in (np.array([0, 0, 1, 1, 0, 1, 1, 0]), np.array([1, 0, 1]))),
+        Law({"bits": np.ones(PEOPLE, int), "epsilon": 2.5},
+            stats.binom(PEOPLE, _keeping(2.5)),
+            {"lies-too-rarely": stats.binom(PEOPLE, _keeping_or_a_coin(2.5)),
+             "one-plus-epsilon": stats.binom(PEOPLE, 3.5 / 4.5)},
+            noise=lambda reports, case: _kept(reports, case).sum(axis=1), shape=(PEOPLE,),
+            count=600, advice="Try more than one epsilon: truth and lie must be in the ratio "
+                              "e^epsilon for each."),
     ),
     mistakes=(
-        *randomness_mistakes(randomised_response, lambda bits, epsilon: bits),
+        _OWN_COINS,
+        replace(_NO_COINS,
+                message="Every call gives the same answer: either no bit is ever flipped, or every "
+                        "bit always is. Is your probability of a lie between 0 and 1 (look at its "
+                        "brackets), and compared with a fresh number from rng for each bit?"),
+        dependence_mistake(responses_that_hang_together),
+        Mistake("order-lost", lambda bits, epsilon, rng:
+                randomised_response(bits, epsilon, rng)[::-1],
+                "The reports are right, but not in the order of the people: report i has to be "
+                "about bit i. Was something sorted, shuffled or reversed on the way?"),
         Mistake("one-draw-for-all",
                 lambda bits, epsilon, rng: bits if rng.random() < _keeping(epsilon) else 1 - bits,
                 "One coin decides for everybody: either all reports are true or all are lies, so "

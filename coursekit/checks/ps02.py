@@ -14,11 +14,13 @@ from coursekit.checks.exercise import (
     GENERIC,
     Exact,
     Exercise,
+    Independent,
     Law,
     Mistake,
     Randomness,
     Separate,
     choice,
+    dependence_mistake,
     randomness_mistakes,
 )
 
@@ -46,6 +48,30 @@ def uniform(scale):
     half_width = np.sqrt(6) * scale
     return stats.uniform(-half_width, 2 * half_width)
 
+
+def tails(case, noise, scale, calls, shape=()):
+    """Laplace noise passes 4 scales with chance e^-4; where it never does, it was cut off."""
+    return Law(case, stats.bernoulli(np.exp(-4)), {"cut-off": stats.bernoulli(1e-9)}, shape=shape,
+               noise=lambda answers, case: np.ravel(np.abs(noise(answers, case)) > 4 * scale),
+               count=calls, advice="Look at how often your noise is far out.")
+
+
+def cut_off(wrong):
+    return Mistake("cut-off", wrong,
+                   "Your noise never goes far out. The far tails are what keeps the ratio of the "
+                   "two densities bounded: where one data set's noise ends, a release is possible "
+                   "for its neighbour only, and no finite epsilon holds.")
+
+
+def exact_on_special_data(wrong):
+    return Mistake("exact-on-special-data", wrong,
+                   "On some data sets (nobody there, no flag set, all of them, a single category) "
+                   "your answer carries no noise. Those need it too: an answer that is exact "
+                   "there, and only there, tells that the data are such.")
+
+
+def special(**case):
+    return Randomness(case, everywhere=True, mistake="exact-on-special-data")
 
 
 # -------------------------------------------------------------------------------------------- 2.1
@@ -247,6 +273,11 @@ NOISY_COUNT = Exercise(
         Randomness({"flags": np.array([True, False, True]), "epsilon": 0.5}),
         count_law(people=20, count=8, epsilon=0.2, calls=20_000),
         count_law(people=30, count=25, epsilon=4, calls=3_000),
+        tails({"flags": np.array([True, False]), "epsilon": 0.5},
+              lambda answers, case: answers - 1, scale=2, calls=4_000),
+        special(flags=np.zeros(0, bool), epsilon=0.5),
+        special(flags=np.zeros(4, bool), epsilon=0.5),
+        special(flags=np.ones(4, bool), epsilon=0.5),
         Exact(count_cases, tolerance=NEARLY, seeded=True, proof=WITHOUT_NOISE),
     ),
     mistakes=(
@@ -311,6 +342,10 @@ NOISY_COUNT = Exercise(
                 lambda flags, epsilon, rng: len(flags) + rng.laplace(0, 1 / epsilon),
                 "The noise is fine, but it stands on the number of records. The question is how "
                 "many of the flags are True."),
+        cut_off(count_with(lambda n, epsilon, rng:
+                           np.clip(rng.laplace(), -3.5, 3.5) / epsilon)),
+        exact_on_special_data(lambda flags, epsilon, rng:
+                              noisy_count(flags, epsilon, rng) if np.any(flags) else 0.0),
         *randomness_mistakes(noisy_count, lambda flags, epsilon: float(np.sum(flags))),
     ),
     hints=(
@@ -436,6 +471,9 @@ NOISY_SUM = Exercise(
         Randomness(INSIDE),
         sum_law_inside(),
         sum_law_outside(),
+        tails(INSIDE, sum_noise, right_scale(**INSIDE), calls=4_000),
+        special(**{**INSIDE, "values": np.array([])}),
+        special(**{**INSIDE, "values": np.zeros(3)}),
         Exact(sum_cases, tolerance=NEARLY, seeded=True, proof=WITHOUT_NOISE),
     ),
     mistakes=(
@@ -494,6 +532,12 @@ NOISY_SUM = Exercise(
                 "(exercise 2.6)."),
         Mistake("changes-its-input", noisy_sum_in_place,
                 next(m.message for m in GENERIC if m.name == "changes-its-input")),
+        cut_off(lambda values, lower, upper, epsilon, rng:
+                np.clip(values, lower, upper).sum() + np.clip(rng.laplace(), -3.5, 3.5)
+                * largest_size(lower, upper) / epsilon),
+        exact_on_special_data(lambda values, lower, upper, epsilon, rng:
+                              noisy_sum(values, lower, upper, epsilon, rng)
+                              if len(values) else 0.0),
         *randomness_mistakes(noisy_sum, lambda values, lower, upper, epsilon:
                              np.clip(values, lower, upper).sum()),
     ),
@@ -580,6 +624,11 @@ def histogram_law(counts, epsilon, calls):
 
 
 BLOOD_GROUPS = ["O+", "B+", "A+", "AB+", "O-", "B-", "A-", "AB-"]
+NOBODY = {"values": [], "categories": BLOOD_GROUPS, "epsilon": 0.5}
+
+
+def noise_itself(answers, case):
+    return answers
 
 
 def histogram_cases(rng):
@@ -601,13 +650,16 @@ NOISY_HISTOGRAM = Exercise(
         Randomness({"values": ["O+", "B+"], "categories": ["O+", "B+"], "epsilon": 0.5}),
         # Eight draws agree to 1e-9 with chance far below 1e-9 (two of them: about 1e-9).
         Separate({"values": BLOOD_GROUPS, "categories": BLOOD_GROUPS, "epsilon": 0.5}),
-        histogram_law((12, 9, 7, 2), epsilon=0.5, calls=5_000),
-        Separate({"values": [], "categories": BLOOD_GROUPS, "epsilon": 0.5},
-                 mistake="no-noise-on-empty-bins"),
+        histogram_law((12, 9, 7, 2, 3), epsilon=0.5, calls=4_000),
+        Separate(NOBODY, mistake="no-noise-on-empty-bins"),
         Exact(histogram_cases, tolerance=NEARLY, seeded=True, proof=WITHOUT_NOISE,
               allowed="at this huge epsilon it should be the number of values in each of "
                       "`categories`, in their order."),
         histogram_law((0, 5, 0, 0, 30, 1, 0, 0), epsilon=2.5, calls=1_000),
+        tails(NOBODY, noise_itself, scale=4, calls=500, shape=(8,)),
+        special(values=["O+"] * 3, categories=["O+"], epsilon=0.5),
+        Independent(NOBODY, laplace(4), noise=noise_itself),
+        Independent({**NOBODY, "categories": BLOOD_GROUPS[:3]}, laplace(4), noise=noise_itself),
     ),
     mistakes=(
         Mistake("scale-for-add-remove", histogram_with(lambda n, bins, epsilon: 1 / epsilon),
@@ -656,6 +708,15 @@ NOISY_HISTOGRAM = Exercise(
         Mistake("alphabetical-order", histogram_alphabetical,
                 "The counts are in alphabetical order (np.unique sorts, for instance). The answer "
                 "must follow the order of `categories`."),
+        cut_off(histogram_with(
+            lambda people, bins, epsilon: 2 / epsilon,
+            lambda scale, bins, rng: scale * np.clip(rng.laplace(size=bins), -3.5, 3.5))),
+        exact_on_special_data(lambda values, categories, epsilon, rng:
+                              noisy_histogram(values, categories, epsilon, rng)
+                              if len(categories) > 1 else [len(values)]),
+        dependence_mistake(
+            lambda values, categories, epsilon, rng: counts_of(values, categories)
+            + np.sort(rng.laplace(0, 2 / epsilon, len(categories)))),
         *randomness_mistakes(noisy_histogram, lambda values, categories, epsilon:
                              counts_of(values, categories)),
     ),
@@ -723,11 +784,16 @@ def pair_without_clipping(values, lower, upper, epsilon, rng):
     return np.array([noisy_sum + (values - np.clip(values, lower, upper)).sum(), noisy_count])
 
 
-PAIR = {"values": np.array([-2.5, 0.5, 1.5, -1.0, 9.0, 2.0, 0.0, -0.5, 1.0, -3.5]),
-        "lower": -5.0, "upper": 3.0, "epsilon": 0.5}
+PAIR = {"values": np.array([-2.5, 0.5, 1.5, -1.0, 20.0, 2.0, 0.0, -0.5, 1.0, -3.5]),
+        "lower": -7.0, "upper": 3.0, "epsilon": 0.5}
 PAIR_SUM = np.clip(PAIR["values"], PAIR["lower"], PAIR["upper"]).sum()
 PAIR_COUNT = len(PAIR["values"])
-PAIR_SUM_SCALE, PAIR_COUNT_SCALE = 20.0, 4.0
+PAIR_SUM_SCALE, PAIR_COUNT_SCALE = 28.0, 4.0
+
+
+def pair_noise(answers, case):
+    """The noise of both numbers, each in its own scales."""
+    return (answers - [PAIR_SUM, PAIR_COUNT]) / [PAIR_SUM_SCALE, PAIR_COUNT_SCALE]
 
 
 def pair_laws():
@@ -736,7 +802,7 @@ def pair_laws():
     The last is (1 - exp(-x))^2 for independent draws, and 1 - exp(-x) if one is the other's
     shadow.
     """
-    epsilon, size, width = PAIR["epsilon"], 5, 8
+    epsilon, size, width = PAIR["epsilon"], 7, 10
     for_sum = {
         "epsilon-not-split": laplace(size / epsilon),
         "epsilon-doubled": laplace(size / 2 / epsilon),
@@ -754,8 +820,7 @@ def pair_laws():
     }
 
     def larger(answers, case):
-        noise = np.abs(answers - [PAIR_SUM, PAIR_COUNT])
-        return (noise / [PAIR_SUM_SCALE, PAIR_COUNT_SCALE]).max(axis=1)
+        return np.abs(pair_noise(answers, case)).max(axis=1)
 
     return (
         Law(PAIR, laplace(PAIR_SUM_SCALE), for_sum, shape=(2,), count=4_000, advice=ADVICE,
@@ -785,7 +850,11 @@ NOISY_SUM_AND_COUNT = Exercise(
         # Noise of scale 2e9 leaves a count as it is with chance below 1e-9, even if rounded.
         Exact(lambda rng: [{**PAIR, "epsilon": 1e-9}], seeded=True, tidy=holds_the_exact_count,
               proof="the count is not exact"),
-        *pair_laws(),
+        *pair_laws()[:2],
+        tails(PAIR, pair_noise, scale=1, calls=2_000, shape=(2,)),
+        pair_laws()[2],
+        special(**{**PAIR, "values": np.array([])}),
+        Independent(PAIR, laplace(1), noise=pair_noise),
         Exact(sum_cases, tolerance=NEARLY, seeded=True, proof=WITHOUT_NOISE),
     ),
     mistakes=(
@@ -836,6 +905,17 @@ NOISY_SUM_AND_COUNT = Exercise(
         Mistake("clipping-forgotten", pair_without_clipping,
                 "A value outside the bounds enters your sum as it is. The noise is made for "
                 "values between lower and upper: move each value there first (exercise 2.4)."),
+        cut_off(lambda values, lower, upper, epsilon, rng:
+                np.array([np.clip(values, lower, upper).sum(), len(values)])
+                + np.array([largest_size(lower, upper), 1]) * 2 / epsilon
+                * np.clip(rng.laplace(size=2), -3.5, 3.5)),
+        exact_on_special_data(lambda values, lower, upper, epsilon, rng:
+                              noisy_sum_and_count(values, lower, upper, epsilon, rng)
+                              * [len(values) > 0, 1]),
+        dependence_mistake(lambda values, lower, upper, epsilon, rng:
+                           np.array([np.clip(values, lower, upper).sum(), len(values)])
+                           + np.array([largest_size(lower, upper), 1]) * 2 / epsilon
+                           * rng.exponential(size=2) * rng.choice([-1, 1])),
         *randomness_mistakes(noisy_sum_and_count, lambda values, lower, upper, epsilon:
                              np.array([np.clip(values, lower, upper).sum(), len(values)])),
     ),
@@ -926,6 +1006,11 @@ def discrete_law(scale, leave_out=()):
                       "formula.")
 
 
+def beyond(k, scale):
+    """P(|draw| > k) of the discrete Laplace law."""
+    return 2 * decay(scale) ** (k + 1) / (1 + decay(scale))
+
+
 def is_whole(answer):
     answer = np.asarray(answer, dtype=float)
     return bool(np.all(answer == np.rint(answer)))
@@ -941,8 +1026,14 @@ DISCRETE_LAPLACE = Exercise(
         Separate({"scale": 2.0, "size": 60}),
         Exact(lambda rng: [{"scale": 2.0, "size": 60}], seeded=True, tidy=is_whole,
               proof="all draws are whole numbers"),
-        discrete_law(0.7),
+        discrete_law(0.6),
         discrete_law(3.0, leave_out=("rounded-laplace",)),  # too alike at this scale
+        Law({"scale": 2.0, "size": 1000}, stats.bernoulli(beyond(10, 2.0)),
+            {"cut-off": stats.bernoulli(1e-9)}, shape=(1000,), count=20,
+            noise=lambda draws, case: np.ravel(np.abs(draws) > 10),
+            advice="Look at how often your draws are far out."),
+        Independent({"scale": 2.0, "size": 8}, stats.dlaplace(1 / 2), noise=noise_itself),
+        Independent({"scale": 2.0, "size": 3}, stats.dlaplace(1 / 2), noise=noise_itself),
     ),
     mistakes=(
         Mistake("not-whole", lambda scale, size, rng: rng.laplace(0, scale, size),
@@ -983,6 +1074,10 @@ DISCRETE_LAPLACE = Exercise(
                 lambda scale, size, rng: np.full(size, discrete_laplace(scale, 1, rng)[0]),
                 "All draws of one call are equal. Each of the `size` numbers needs a draw of its "
                 "own."),
+        cut_off(lambda scale, size, rng:
+                np.clip(discrete_laplace(scale, size, rng), -int(5 * scale), int(5 * scale))),
+        dependence_mistake(
+            lambda scale, size, rng: np.repeat(discrete_laplace(scale, size, rng), 2)[:size]),
         *randomness_mistakes(discrete_laplace, lambda scale, size: np.arange(size) % 5 - 2),
     ),
     hints=(

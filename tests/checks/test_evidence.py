@@ -436,3 +436,54 @@ def test_draws_needed_for_laws_with_different_supports():
     # bound, with s below 1, asks for 2e9 x 1e6 of it.
     narrower = evidence.draws_needed(stats.uniform(0, 2), stats.uniform(0, 1), laws=1)
     assert math.log2(2e9) <= narrower <= math.log2(2e15) / 0.98 + 1
+
+
+# Independence of the numbers of one answer
+
+LAWS_OF_COLUMNS = {
+    "laplace": stats.laplace(0, 8),
+    "dlaplace": stats.dlaplace(0.5),
+    "bernoulli": stats.bernoulli(0.71),
+    "shifted": stats.expon(3, 2),
+}
+
+
+@pytest.mark.parametrize("name", LAWS_OF_COLUMNS)
+def test_independent_draws_pass(name):
+    """Each of 200 runs fails with probability at most 1e-9: together 2e-7 on a new stream."""
+    law, rng = LAWS_OF_COLUMNS[name], np.random.default_rng(1)
+    for _ in range(200):
+        assert evidence.independent(law.rvs((500, 4), random_state=rng), law)
+
+
+@pytest.mark.parametrize("law", [stats.laplace(0, 1), stats.dlaplace(0.5), stats.bernoulli(0.71)])
+def test_false_alarms_of_independence_stay_below_the_rate_where_it_can_be_measured(law):
+    """At a rate of 0.2, 400 runs: more than 144 alarms have probability below 1e-9 if it holds."""
+    rng = np.random.default_rng(2)
+    alarms = sum(not evidence.independent(law.rvs((60, 3), random_state=rng), law, false_alarm=0.2)
+                 for _ in range(400))
+    assert stats.binom.sf(144, 400, 0.2) < 1e-9
+    assert alarms <= 144
+
+
+@pytest.mark.parametrize("name", LAWS_OF_COLUMNS)
+@pytest.mark.parametrize("wrong", [
+    lambda x: np.repeat(x[:, :2], 2, axis=1),
+    lambda x: np.tile(x[:, :2], 2),
+    lambda x: np.sort(x, axis=1),
+    lambda x: np.where(np.arange(4) == 0, np.roll(x, 1, axis=0), x[:, [1, 1, 2, 1]]),
+], ids=["pairs", "tiled", "sorted", "two of four"])
+def test_draws_that_hang_together_fail(name, wrong):
+    law = LAWS_OF_COLUMNS[name]
+    sample = law.rvs((1000, 4), random_state=np.random.default_rng(3))
+    assert not evidence.independent(wrong(sample), law)
+
+
+def test_shared_signs_shared_sizes_and_a_law_that_depends_on_the_place_fail():
+    law, rng = stats.laplace(), np.random.default_rng(4)
+    sample = rng.laplace(size=(1000, 3))
+    signs = rng.choice([-1, 1], (1000, 3))
+    assert evidence.independent(np.abs(sample) * signs, law)
+    assert not evidence.independent(np.abs(sample) * signs[:, :1], law)
+    assert not evidence.independent(np.abs(sample[:, :1]) * signs, law)
+    assert not evidence.independent(sample * [1, 1, 2], law)

@@ -18,6 +18,7 @@ from coursekit.checks.exercise import (
     WRONG,
     Exact,
     Exercise,
+    Independent,
     Judged,
     Law,
     LocalSubject,
@@ -215,8 +216,8 @@ GENERATOR = np.random.default_rng(0)
     (lambda values, rng: values + GENERATOR.laplace(0, 8, 4), "own-randomness"),
     (lambda values, rng: values + random.gauss(0, 8), "own-randomness"),
     (lambda values, rng: values, "always-the-same"),
-    (lambda values, rng: np.full(4, math.nan), "always-the-same"),
-    (lambda values, rng: "noise", "always-the-same"),
+    (lambda values, rng: np.full(4, math.nan), None),
+    (lambda values, rng: "noise", None),
 ])
 def test_randomness_names_where_the_noise_came_from(answer, name):
     assert judge(NOISY, answer).mistake == name
@@ -300,6 +301,45 @@ def test_law_accepts_whole_numbers_and_booleans():
     assert judge(coin, lambda rng: rng.random() < 0.8).status == WRONG
 
 
+def test_noise_everywhere_is_asked_for_where_a_part_says_so():
+    def half_noisy(values, rng):
+        return np.array([rng.laplace(), 0.0])
+
+    def exercise(everywhere):
+        part = Randomness({"values": np.zeros(2)}, everywhere=everywhere, mistake="exact-in-places")
+        mistake = Mistake("exact-in-places", half_noisy, "Some of the numbers carry no noise.")
+        return Exercise("9.8", "Noise", 1, function="noisy", right=noisy, parts=(part,),
+                        mistakes=(mistake,))
+
+    assert judge(exercise(False), half_noisy).status == RIGHT
+    assert judge(exercise(True), half_noisy).mistake == "exact-in-places"
+    assert judge(exercise(True), lambda values, rng: rng.laplace(size=2)).status == RIGHT
+    assert judge(exercise(True), lambda values, rng: values).mistake == "exact-in-places"
+
+
+def test_independent_names_draws_that_hang_together():
+    part = Independent({"values": np.zeros(3)}, stats.laplace(),
+                       noise=lambda answers, case: answers)
+    exercise = Exercise("9.9", "Noise", 1, function="noisy", right=noisy, parts=(part,))
+    assert judge(exercise, lambda values, rng: rng.laplace(size=3)).status == RIGHT
+    verdict = judge(exercise, lambda values, rng: np.sort(rng.laplace(size=3)))
+    assert (verdict.status, verdict.mistake) == (WRONG, "not-independent")
+
+
+def test_a_long_answer_is_told_where_it_differs_first():
+    exercise = Exercise("9.7", "Long", 1, function="long", right=lambda: np.arange(50.0),
+                        parts=(Exact(lambda rng: [{}]),))
+    verdict = judge(exercise, lambda: np.where(np.arange(50) == 20, -1.0, np.arange(50)))
+    assert "The first difference is at position 20: -1.0 for 20.0." in verdict.message
+
+
+def test_what_numpy_settings_a_notebook_chose_does_not_matter():
+    exercise = Exercise("9.7", "Ratio", 1, function="ratio", right=lambda x: np.inf,
+                        parts=(Exact(lambda rng: [{"x": np.zeros(1)}]),))
+    with np.errstate(all="raise"):
+        assert judge(exercise, lambda x: (1 / x)[0]).status == RIGHT
+
+
 def test_a_later_part_draws_from_another_seed():
     seen = []
 
@@ -309,7 +349,7 @@ def test_a_later_part_draws_from_another_seed():
             return LocalSubject({"noisy": noisy}).run(function, arguments, seed=seed, count=count)
 
     assert NOISY.check(Recorder(), seed=5).status == RIGHT
-    assert seen == [5, 5, 6, 1005, 2005]
+    assert seen == [5, 5, 6, 1005, 2005, 2005]
 
 
 # What any part meets

@@ -223,3 +223,34 @@ def test_the_points_told_are_the_points_given():
         points = f"({exercise.points} point{'s' * (exercise.points > 1)})"
         heading = f"## {exercise.key} {exercise.title} {points}"
         assert sum(text.startswith(heading + "\n") for text in PROSE) == 1, heading
+
+
+def responses(reports):
+    """Right reports, spoilt by `reports(right, bits, epsilon, rng)`."""
+    def answer(bits, epsilon, rng):
+        right = np.asarray(ps01.randomised_response(bits, epsilon, rng))
+        return reports(right, bits, epsilon, rng)
+    return answer
+
+
+def kept_with(chance):
+    return lambda bits, epsilon, rng: np.where(
+        rng.random(len(bits)) < chance(epsilon), bits, 1 - bits)
+
+
+@pytest.mark.parametrize("answer", [
+    responses(lambda right, bits, epsilon, rng: right[::-1]),
+    responses(lambda right, bits, epsilon, rng: rng.permutation(right)),
+    responses(lambda right, bits, epsilon, rng: np.sort(right)),
+    lambda bits, epsilon, rng: np.where(
+        np.sort(rng.random(len(bits))) < 1 / (1 + np.exp(epsilon)), 1 - bits, bits),
+    lambda bits, epsilon, rng: np.where(np.resize(
+        rng.random(len(bits) // 2 + 1), len(bits)) < 1 / (1 + np.exp(epsilon)), 1 - bits, bits),
+    kept_with(np.tanh), kept_with(lambda epsilon: 0.5 + epsilon / 4),
+    kept_with(lambda epsilon: 1 - 1 / (2 + epsilon + epsilon**2 / 2)),
+], ids=["reversed", "shuffled", "sorted", "sorted coins", "shared coins", "tanh", "linear",
+        "second order"])
+def test_mechanisms_of_which_only_the_rate_of_lies_is_right_are_refused(answer):
+    exercise = checks.find("1.6")
+    verdict = exercise.check(LocalSubject({"randomised_response": answer}), seed=7)
+    assert verdict.status == WRONG

@@ -24,7 +24,9 @@ SEED = 20_240
 
 
 def laws(exercise):
-    return [part for part in exercise.parts if isinstance(part, Law)]
+    """The laws of the noise; those of its tails have a test of their own."""
+    return [part for part in exercise.parts
+            if isinstance(part, Law) and "cut-off" not in part.wrong]
 
 
 def verdict(exercise, answer):
@@ -82,6 +84,43 @@ def test_larger_of_two_independent_noises_has_the_stated_law():
     np.testing.assert_allclose(stats.exponweib(2, 1).cdf(x), both_below, rtol=1e-9)
     *_, larger = laws(ps02.NOISY_SUM_AND_COUNT)
     np.testing.assert_allclose(larger.right.cdf(x), both_below, rtol=1e-9)
+
+
+def test_tails_have_the_stated_chance():
+    assert 2 * stats.laplace.sf(4) == pytest.approx(math.exp(-4))
+    far = mechanisms.discrete_laplace_pmf(np.arange(11, 400), scale=2.0).sum()
+    assert ps02.beyond(10, 2.0) == pytest.approx(2 * far)
+    for exercise in ps02.EXERCISES[2:7]:
+        (tail,) = (part for part in exercise.parts
+                   if isinstance(part, Law) and "cut-off" in part.wrong)
+        expected = ps02.beyond(10, 2.0) if exercise.key == "2.7" else math.exp(-4)
+        assert tail.right.mean() == pytest.approx(expected)
+
+
+HANG_TOGETHER = {
+    "zero-sum": lambda x, rng: (x - x.mean()) * math.sqrt(len(x) / max(1, len(x) - 1)),
+    "two draws tiled": lambda x, rng: np.resize(x[:2], len(x)),
+    "one for all but the first": lambda x, rng: np.where(np.arange(len(x)) == 0, x, x[-1]),
+    "antithetic": lambda x, rng: np.where(np.arange(len(x)) % 2 == 0, x, -np.roll(x, 1)),
+    "sorted": lambda x, rng: np.sort(x),
+    "shared sign": lambda x, rng: np.abs(x) * rng.choice([-1, 1]),
+    "shared size": lambda x, rng: np.abs(x[0]) * rng.choice([-1, 1], len(x)),
+}
+
+
+@pytest.mark.parametrize("name", HANG_TOGETHER)
+def test_bins_and_draws_that_hang_together_are_refused(name):
+    make = HANG_TOGETHER[name]
+
+    def histogram(values, categories, epsilon, rng):
+        noise = make(rng.laplace(0, 2 / epsilon, len(categories)), rng)
+        return ps02.counts_of(values, categories) + noise
+
+    def draws(scale, size, rng):
+        return np.rint(make(ps02.discrete_laplace(scale, size, rng), rng)).astype(int)
+
+    assert verdict(ps02.NOISY_HISTOGRAM, histogram).status == WRONG
+    assert verdict(ps02.DISCRETE_LAPLACE, draws).status == WRONG
 
 
 def test_discrete_laws_are_those_of_the_package_and_of_the_formula():
