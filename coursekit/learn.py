@@ -5,9 +5,11 @@
 `check("2.3")` looks at the functions of the notebook it is called in.
 """
 
+import json
 import os
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 from coursekit import checks
@@ -37,7 +39,7 @@ def check(key, *, namespace=None):
     verdict = _verdict(exercise, _caller() if namespace is None else namespace)
     named = f" ({verdict.mistake})" if verdict.mistake else ""
     print(f"{MARKS[verdict.status]} {exercise.key}  {WORDS[verdict.status]}{named}")
-    print(verdict.message)
+    print(_wrapped(verdict.message))
     if verdict.status in (WRONG, CRASHED) and exercise.hints:
         print(f'A hint is there when you want one: hint("{exercise.key}")')
 
@@ -52,7 +54,7 @@ def hint(key, number=1):
     if number not in range(1, len(hints) + 1):
         raise ValueError(f"Exercise {exercise.key} has hints 1 to {len(hints)}, got {number!r}.")
     number = int(number)
-    print(f"Hint {number} of {len(hints)}: {hints[number - 1]}")
+    print(_wrapped(f"Hint {number} of {len(hints)}: {hints[number - 1]}"))
     if number < len(hints):
         print(f'Still stuck? hint("{exercise.key}", {number + 1})')
 
@@ -154,8 +156,13 @@ def start_button(problem_set):
 
     def copy(_):
         try:
-            path = start(problem_set).relative_to(course_folder())
-            answer.value = f'Yours: <a href="../{path.as_posix()}" target="_blank">{path}</a>'
+            path = start(problem_set).relative_to(course_folder()).as_posix()
+            # JupyterLab opens it in place; elsewhere the link leads there from notebooks/.
+            opens = html.escape(json.dumps({"path": path}))
+            answer.value = (
+                f'<div class="jp-RenderedHTMLCommon">Yours: <a href="../{path}" target="_blank" '
+                f'data-commandlinker-command="docmanager:open" data-commandlinker-args="{opens}">'
+                f"{path}</a></div>")
         except (ValueError, OSError) as error:
             answer.value = html.escape(str(error))
 
@@ -187,6 +194,11 @@ def set_of(key):
 
 def _verdict(exercise, namespace):
     return exercise.check(LocalSubject(namespace), seed=seed_for(SALT, exercise.key))
+
+
+def _wrapped(text):
+    """Lines that fit a notebook's output; JupyterLab would break them inside words."""
+    return textwrap.fill(text, 88, break_long_words=False, break_on_hyphens=False)
 
 
 def _caller():

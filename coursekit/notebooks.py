@@ -174,25 +174,35 @@ def _tidy(notebook):
     notebook.nbformat_minor = max(notebook.nbformat_minor, 5)
     notebook.metadata.pop("widgets", None)
     notebook.metadata["kernelspec"] = dict(KERNELSPEC)
-    notebook.metadata.get("language_info", {}).pop("version", None)
+    settle(notebook)
     code_cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     for count, cell in enumerate(code_cells, start=1):
         cell.execution_count = count
         for key in ("execution", "ExecuteTime", "collapsed", "scrolled"):
             cell.metadata.pop(key, None)
-        for number, output in enumerate(cell.outputs):
-            _tidy_output(output, count, f"{cell.id}-{number}")
+        for output in cell.outputs:
+            _tidy_output(output, count)
 
 
-def _tidy_output(output, count, model_id):
+def settle(notebook):
+    """Drop from a notebook (a dict) what changes on every machine although nobody changed it.
+
+    JupyterLab calls this before it saves, so that reading the course leaves its files as they are.
+    """
+    notebook["metadata"].get("language_info", {}).pop("version", None)
+    for cell in notebook["cells"]:
+        for number, output in enumerate(cell.get("outputs", [])):
+            view = output.get("data", {}).get("application/vnd.jupyter.widget-view+json")
+            if view:
+                view["model_id"] = f"{cell['id']}-{number}"
+
+
+def _tidy_output(output, count):
     if output.output_type == "execute_result":
         output.execution_count = count
     if output.output_type == "error":
         # A traceback shows the paths of the machine it arose on.
         output.traceback = [f"{output.ename}: {output.evalue}"]
-    view = output.get("data", {}).get("application/vnd.jupyter.widget-view+json")
-    if view:
-        view["model_id"] = model_id
 
 
 def _moves(path, setting, environment):

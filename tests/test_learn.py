@@ -132,7 +132,8 @@ def test_solution_prints_the_answer_cell_without_its_marks(course, capsys):
               "    ### END SOLUTION")
     path.write_text(build.dump({"cells": [
         {"cell_type": "code", "source": source.splitlines(True),
-         "metadata": {"nbgrader": {"grade_id": "exercise-9-1"}}}]}), encoding="utf-8")
+         "metadata": {"nbgrader": {"grade_id": "exercise-9-1"}}}], "metadata": {}}),
+        encoding="utf-8")
     learn.solution("9.1")
     assert capsys.readouterr().out == "def double(x):\n    # Twice is a sum.\n    return x + x\n"
     with pytest.raises(ValueError, match=r"ps09-doubling\.ipynb has no cell for exercise 9\.2\."):
@@ -332,7 +333,10 @@ def test_the_button_copies_when_it_is_pressed(course, shown):
     assert options == {"raw": True}
     assert not (course / "work").exists()
     path = "work/ps09-doubling/ps09-doubling.ipynb"
-    assert f'<a href="../{path}" target="_blank">' in _press(bundle)
+    pressed = _press(bundle)
+    assert f'<a href="../{path}" target="_blank"' in pressed  # from notebooks/, without JupyterLab
+    assert 'data-commandlinker-command="docmanager:open"' in pressed  # in JupyterLab
+    assert f'data-commandlinker-args="{{&quot;path&quot;: &quot;{path}&quot;}}"' in pressed
     assert (course / path).read_bytes() == RELEASED
     (course / path).write_bytes(b"mine")
     assert f'href="../{path}"' in _press(bundle)

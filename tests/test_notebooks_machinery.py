@@ -4,6 +4,7 @@ One small notebook keeps every rule; each mutation of it breaks one rule and mus
 """
 
 import copy
+import json
 import os
 import shutil
 import subprocess
@@ -624,3 +625,21 @@ def test_tests_that_install_something_can_reach_the_network(networked_environmen
         done = subprocess.run([sys.executable, "-c", look_up], env=environment,
                               capture_output=True, text=True, timeout=300)
         assert done.returncode == code
+
+
+def test_settle_drops_what_nobody_changed_and_nothing_else():
+    notebook = nbformat.from_dict({
+        "metadata": {"language_info": {"name": "python", "version": "3.12.1"}, "mine": 1},
+        "cells": [
+            {"id": "a", "cell_type": "markdown", "source": "mine", "metadata": {}},
+            {"id": "b", "cell_type": "code", "source": "1", "metadata": {}, "execution_count": 7,
+             "outputs": [
+                 {"output_type": "stream", "name": "stdout", "text": "1"},
+                 {"output_type": "display_data", "metadata": {}, "data": {
+                     "application/vnd.jupyter.widget-view+json": {"model_id": "f00"}}}]}]})
+    before = json.loads(json.dumps(notebook))
+    notebooks.settle(notebook)
+    before["metadata"]["language_info"] = {"name": "python"}
+    view = before["cells"][1]["outputs"][1]["data"]["application/vnd.jupyter.widget-view+json"]
+    view["model_id"] = "b-1"
+    assert json.loads(json.dumps(notebook)) == before

@@ -162,7 +162,8 @@ def test_a_mistake_is_printed_with_its_name_its_reason_and_the_way_to_a_hint(cap
         return [tuple(one) for one in removed + [[*records, new] for new in universe]]
 
     check("1.2", namespace={"add_remove_neighbours": add_remove_neighbours})
-    first, reason, way_on = capsys.readouterr().out.splitlines()
+    first, reason, *more, way_on = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= 88 for line in (first, reason, *more, way_on))
     assert first == "✘ 1.2  Not yet. (lists-a-neighbour-twice)"
     assert reason.startswith("A neighbour appears twice.")
     assert way_on.endswith('hint("1.2")')

@@ -251,8 +251,8 @@ def test_sum_with_an_unclipped_outlier_is_refused_whatever_its_noise():
 def test_a_learner_reads_the_name_of_the_mistake_and_its_sentence(exercise, capsys):
     mistake = exercise.mistakes[0]
     check(exercise.key, namespace={exercise.function: mistake.wrong})
-    told = capsys.readouterr().out
-    assert f"✘ {exercise.key}  Not yet. ({mistake.name})" in told
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"✘ {exercise.key} Not yet. ({mistake.name})" in told
     assert mistake.message in told
 
 
