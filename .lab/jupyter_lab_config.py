@@ -1,6 +1,6 @@
 """What `python course.py lab` tells JupyterLab."""
 
-import logging
+import warnings
 from pathlib import Path
 
 from coursekit.notebooks import settle
@@ -22,5 +22,5 @@ def leave_unchanged(model, **_):
 
 
 c.FileContentsManager.pre_save_hook = leave_unchanged
-for name in ("ServerApp", "LabApp"):
-    logging.getLogger(name).addFilter(lambda record: "pre_save_hook" not in record.getMessage())
+# The server sets its hooks twice and warns about the second time.
+warnings.filterwarnings("ignore", message="Overriding existing pre_save_hook")
