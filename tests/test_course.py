@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import threading
 import time
 import venv
@@ -244,8 +243,9 @@ def test_a_half_written_package_of_an_active_environment_is_installed_anew(bare,
     active = tmp_path / "active"
     venv.create(active)
     (active / course.STAMP).write_text(course.UNFINISHED)
-    paths = {"base": str(active), "platbase": str(active)}
-    site = Path(sysconfig.get_path("purelib", scheme="venv", vars=paths))
+    ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    python = course.python_in(active)
+    site = Path(subprocess.check_output([python, "-I", "-c", ask], text=True).strip())
     for name, files in {
         "numpy": ["INSTALLER"],
         "torch": ["RECORD"],
