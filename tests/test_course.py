@@ -514,3 +514,16 @@ def test_lab_settings_are_ones_that_this_jupyterlab_knows():
         jsonschema.validate(values, schema)
     assert settings["@jupyterlab/apputils-extension:notification"]["fetchNews"] == "false"
     assert settings["@jupyterlab/toc-extension:registry"]["numberHeaders"] is True
+
+
+def test_lab_saves_a_notebook_that_was_only_read_as_it_was():
+    save = lab_config().FileContentsManager.pre_save_hook
+    content = {"metadata": {"language_info": {"name": "python", "version": "3.12.1"}}, "cells": []}
+    save(model={"type": "notebook", "content": content}, path="", contents_manager=None)
+    assert content["metadata"]["language_info"] == {"name": "python"}
+    save(model={"type": "file", "content": "text"}, path="", contents_manager=None)
+
+
+def test_learners_do_not_see_the_graders_menus():
+    page = json.loads((ROOT / ".lab/settings/page_config.json").read_text("utf-8"))
+    assert page["disabledExtensions"]["@jupyter/nbgrader"] is True
