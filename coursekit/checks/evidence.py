@@ -141,8 +141,9 @@ def independent(sample, law, *, false_alarm=FALSE_ALARM):
         return False
     low, _, high = quartiles = law.ppf([0.25, 0.5, 0.75])
     middle = min(quartiles, key=lambda cut: abs(law.sf(cut) - 0.5))
-    features = (sample > middle, law.sf(middle)), (
-        (sample < low) | (sample > high), law.sf(high) + law.cdf(np.nextafter(low, -np.inf)))
+    below = law.cdf(low) - (law.pmf(low) if is_discrete(law) else 0)
+    features = ((sample > middle, law.sf(middle)),
+                ((sample < low) | (sample > high), law.sf(high) + below))
     tail = false_alarm / 2 / (4 * max(1, columns * (columns - 1) / 2))
     for holds, chance in features:
         agree = stats.binom(rows, chance**2 + (1 - chance) ** 2)
