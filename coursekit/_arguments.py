@@ -88,6 +88,20 @@ def probability(value, name):
     return number
 
 
+def fraction(value, name):
+    """Return `value` as a float strictly between 0 and 1.
+
+    >>> fraction(0, "delta")
+    Traceback (most recent call last):
+    ValueError: delta must be a number between 0 and 1, both excluded, got 0.
+    """
+    allowed = "a number between 0 and 1, both excluded"
+    number = real(value, name, allowed)
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must be {allowed}, got {value!r}.")
+    return number
+
+
 def one_of(value, name, choices):
     """Return the one of `choices` that `value` equals; a boolean equals booleans only.
 

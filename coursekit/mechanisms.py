@@ -1,15 +1,17 @@
 """Mechanisms: answers with just enough noise to be differentially private.
 
-Notebook 02 derives them. Each function states its adjacency (which two data sets count as
-neighbours), the sensitivity it needs and the guarantee it gives. Nothing is read off the data to
-set the noise: bounds, sensitivities and categories are all arguments, named by the caller.
+Notebook 02 derives them, notebook 03 the Gaussian one. Each function states its adjacency (which
+two data sets count as neighbours), the sensitivity it needs and the guarantee it gives. Nothing is
+read off the data to set the noise: bounds, sensitivities and categories are all arguments, named
+by the caller.
 
-`laplace_mechanism` is private in real arithmetic only, as its docstring explains. Every other
-mechanism here draws whole numbers and computes exactly, so its guarantee holds for the numbers
-the machine really returns. It holds against readers who cannot predict `rng` and cannot time the
-call: NumPy's generators are made for simulation, not for secrets, and larger noise takes longer
-(Jin et al. 2022, IEEE S&P). So use this module to learn and to check, and OpenDP for a real
-release. A refusal of bad values depends on them: it is for the holder of the data only.
+`laplace_mechanism` and `gaussian_mechanism` are private in real arithmetic only, as their
+docstrings explain. Every other mechanism here draws whole numbers and computes exactly, so its
+guarantee holds for the numbers the machine really returns. It holds against readers who cannot
+predict `rng` and cannot time the call: NumPy's generators are made for simulation, not for
+secrets, and larger noise takes longer (Jin et al. 2022, IEEE S&P). So use this module to learn and
+to check, and OpenDP for a real release. A refusal of bad values depends on them: it is for the
+holder of the data only.
 """
 
 import math
@@ -20,6 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from coursekit import _arguments
+from coursekit.accounting.gaussian import gaussian_noise_multiplier
 
 ADJACENCIES = ("add-remove", "replace-one")
 _INT64 = np.iinfo(np.int64)
@@ -80,6 +83,53 @@ def laplace_mechanism(value, *, sensitivity, epsilon, rng=None):
     scale = laplace_scale(sensitivity=sensitivity, epsilon=epsilon)
     rng = _arguments.generator(rng)
     noisy = value + rng.laplace(scale=scale, size=value.shape)
+    return float(noisy) if value.ndim == 0 else noisy
+
+
+# ------------------------------------------------------------------------------ Gaussian noise
+
+
+def gaussian_sigma(*, sensitivity, epsilon, delta):
+    """Return the smallest standard deviation of normal noise that is (epsilon, delta)-DP.
+
+    The exact ("analytic") calibration, for every epsilon. `sensitivity` is the L2 sensitivity under
+    the adjacency you chose; the promise then holds under that same adjacency. No sampling.
+
+    Raises: TypeError or ValueError unless sensitivity and epsilon are finite numbers above 0 and
+    delta lies between 0 and 1.
+    Source: Balle and Wang (2018), "Improving the Gaussian mechanism for differential privacy",
+    ICML.
+
+    >>> round(gaussian_sigma(sensitivity=1, epsilon=1, delta=1e-5), 4)
+    3.7306
+    """
+    sensitivity = _arguments.positive(sensitivity, "sensitivity")
+    return sensitivity * gaussian_noise_multiplier(epsilon, delta)
+
+
+def gaussian_mechanism(value, *, sensitivity, epsilon, delta, rng=None):
+    """Return `value` plus independent normal noise with the deviation `gaussian_sigma` gives.
+
+    `value` is a number or an array of any shape; every coordinate gets noise of its own, and
+    `sensitivity` is the L2 sensitivity of the whole value under the adjacency you chose. A number
+    comes back as a float, an array as a float64 array of the same shape.
+
+    Guarantee: (epsilon, delta)-DP in real arithmetic ONLY; the low bits of a float64 can give the
+    true value away, as with `laplace_mechanism`. Use it to learn.
+
+    Raises: TypeError or ValueError for a value that is not finite numbers, a bad sensitivity,
+    epsilon or delta (see `gaussian_sigma`), or an `rng` that is not a NumPy Generator.
+    Source: Balle and Wang (2018), ICML; Dwork, Kenthapadi, McSherry, Mironov, Naor (2006),
+    EUROCRYPT, for the idea.
+
+    >>> rng = np.random.default_rng(7)
+    >>> gaussian_mechanism([10.0, 20.0], sensitivity=1, epsilon=1, delta=1e-5, rng=rng).shape
+    (2,)
+    """
+    value = _arguments.finite_array(value, "value")
+    sigma = gaussian_sigma(sensitivity=sensitivity, epsilon=epsilon, delta=delta)
+    rng = _arguments.generator(rng)
+    noisy = value + rng.normal(scale=sigma, size=value.shape)
     return float(noisy) if value.ndim == 0 else noisy
 
 
