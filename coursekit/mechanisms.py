@@ -104,7 +104,13 @@ def gaussian_sigma(*, sensitivity, epsilon, delta):
     3.7306
     """
     sensitivity = _arguments.positive(sensitivity, "sensitivity")
-    return sensitivity * gaussian_noise_multiplier(epsilon, delta)
+    sigma = sensitivity * gaussian_noise_multiplier(epsilon, delta)
+    if not 1e-300 <= sigma <= 1e300:
+        raise ValueError(
+            f"the noise must lie between 1e-300 and 1e300, got {sigma!r} "
+            f"for sensitivity={sensitivity!r}, epsilon={epsilon!r} and delta={delta!r}."
+        )
+    return sigma
 
 
 def gaussian_mechanism(value, *, sensitivity, epsilon, delta, rng=None):

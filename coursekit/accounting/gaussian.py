@@ -122,5 +122,5 @@ def zcdp_epsilon(rho, delta):
 
 def _log_delta(mu, epsilon):
     keep, remove = log_ndtr(mu / 2 - epsilon / mu), epsilon + log_ndtr(-mu / 2 - epsilon / mu)
-    gap = -math.expm1(min(remove - keep, 0.0))
+    gap = -math.expm1(min(remove - keep, 0.0)) if keep > -math.inf else 0.0
     return keep + math.log(gap) if gap > 0 else -math.inf
