@@ -68,5 +68,4 @@ def _rdp(order, noise, rate):
     if np.max(power) > 500:
         top = np.max(power + log_q)
         return float(top + np.log(np.sum(np.exp(power + log_q - top)))) / (order - 1)
-    gain = np.expm1(loss)  # P/Q - 1, of mean 0 under Q: taken away, small ones keep their digits
-    return float(np.log1p(np.exp(log_q) @ (np.expm1(power) - order * gain))) / (order - 1)
+    return float(np.log1p(np.exp(log_q) @ np.expm1(power))) / (order - 1)

@@ -7,6 +7,7 @@ import csv
 import json
 import math
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from coursekit.accounting import (
     optimal_composition,
 )
 from coursekit.accounting import bounds as bounds_module
-from coursekit.accounting.losses import Gaussian, Step, compose, discretise
+from coursekit.accounting.losses import Gaussian, Law, Step, coarser, compose, discretise
 from tests.accounting.exact import exact_delta, exact_epsilon
 
 HERE = Path(__file__).parent
@@ -135,6 +136,8 @@ def test_calibrated_noise_is_enough_and_smallest(epsilon, delta, rate, steps):
                          steps=steps) <= epsilon
     assert exact_epsilon(delta=delta, noise_multiplier=noise * (1 - 1e-3), sampling_rate=rate,
                          steps=steps) > epsilon
+    known = dict(noise_multiplier=noise, sampling_rate=rate, steps=steps, delta=delta)
+    assert epsilon_bounds(**known, tolerance=5e-4)[1] <= epsilon
 
 
 def test_calibration_where_no_noise_is_needed():
@@ -180,6 +183,68 @@ def test_one_step_keeps_both_masses():
     assert mass + lost == pytest.approx(1, abs=1e-12) and other == pytest.approx(1, abs=1e-12)
     assert p.log_total == pytest.approx(0, abs=1e-12)
     assert np.sum(np.exp(q.log_masses())) == pytest.approx(1, abs=1e-12)
+
+
+def test_low_losses_are_lumped_not_lost():
+    step = Step(Gaussian(1 / 1.15), 0.5, "remove")
+    above, p, q, lost = discretise(step, 0.1, 9.0, 0.01, 0.0)
+    assert above.weights.sum() * math.exp(above.log_total) + lost == pytest.approx(1, abs=1e-12)
+    assert np.sum(np.exp(p.log_masses())) == pytest.approx(1, abs=1e-12)
+    assert np.sum(np.exp(q.log_masses())) == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("start", [-7, 0, 3, 12])
+def test_a_coarser_grid_keeps_what_it_should(start):
+    """Above: the masses of P and Q. Below: every loss moves to the nearest point with its mass."""
+    masses = np.array([0.1, 0.2, 0.3, 0.25, 0.15])
+    fine = Law(start, 0.1, 0.0, masses, 0.0, origin=(None, 1))
+    above, below = coarser(fine, 5, above=True), coarser(fine, 5, above=False)
+    for weigh in (np.ones_like, lambda losses: np.exp(-losses)):
+        kept = np.exp(above.log_masses()) @ weigh(above.losses)
+        assert kept == pytest.approx(masses @ weigh(fine.losses), rel=1e-12)
+    for loss, mass in zip(below.losses, np.exp(below.log_masses()), strict=True):
+        near = np.abs(fine.losses - loss) < 0.25
+        assert mass == pytest.approx(masses[near].sum(), abs=1e-12)
+
+
+@pytest.mark.parametrize("high", [0.5, 0.7, 1.3])
+def test_wrapped_mass_is_counted(high):
+    """In a window too small the masses are wrong, but by no more than the error says."""
+    step = Step(Gaussian(1.0), 0.3, "add")
+    above, *_ = discretise(step, -8.0, 0.4, 0.05, 1.3)
+    true = np.convolve(np.convolve(above.weights, above.weights), above.weights)
+    law = compose([(above, 3)], (-3.0, high, 1.0, 1.0))
+    places = law.start - 3 * above.start + np.arange(len(law.weights))
+    expected = np.where(places < len(true), true[np.minimum(places, len(true) - 1)], 0)
+    off = np.abs(law.weights - expected).sum() + true.sum() - expected.sum()
+    assert 1e-9 < off <= law.error
+
+
+def test_what_is_counted_is_paid():
+    """Errors in a law raise the upper bound and lower the lower one."""
+    direction = bounds_module._Direction({(Gaussian(0.1), 0.5): 50}, "remove", delta=1e-5)
+    step = Step(Gaussian(0.1), 0.5, "remove")
+    low, high = direction.sketch[0][0][[0, -1]]
+    above, p, q, lost = discretise(step, low, high, 1e-3, direction.tilt)
+    for field in ("error", "noise"):
+        bounds = []
+        for size in (1e-12, 1e-4):
+            laws = [replace(law, **{field: size, "noise" if field == "error" else "error": 1e-16})
+                    for law in (above, p, q)]
+            with np.errstate(all="ignore"):
+                bounds.append((bounds_module._lower(*laws[1:], 0.0, 1e-5, None),
+                               bounds_module._upper(laws[0], lost, 0.0, 1e-5, None)))
+        assert bounds[1][0] < bounds[0][0] <= bounds[0][1] < bounds[1][1]
+
+
+def test_the_worse_direction_counts(monkeypatch):
+    """If removal gave almost nothing away, the bound for addition would decide."""
+    monkeypatch.setattr(bounds_module, "_bracket", lambda direction, tolerance: (0.01, 0.02))
+    with pytest.warns(WideBounds):
+        low, high = bracket(0.02, 1.15, 500, 1e-5)
+    exact = exact_epsilon(delta=1e-5, noise_multiplier=1.15, sampling_rate=0.02, steps=500,
+                          direction="add")
+    assert low == 0.01 and exact <= high <= 1.01 * exact
 
 
 def test_composition_by_transform_equals_convolution():

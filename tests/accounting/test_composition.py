@@ -50,6 +50,10 @@ def test_a_million_releases_and_a_part_with_delta():
     assert delta == pytest.approx(2e-6, rel=1e-5)
 
 
+def test_deltas_of_the_parts_are_paid():
+    assert advanced_composition(0.1, 1e-7, count=20, slack=1e-5)[1] == pytest.approx(1.2e-5)
+
+
 def test_advanced_needs_its_second_term():
     """Without k epsilon (e^epsilon - 1) the formula falls below the exact optimum."""
     optimal, _ = optimal_composition(1.0, 0.0, count=100, slack=1e-5)
