@@ -23,7 +23,7 @@ def known(problem_set):
 
     >>> known("ps2")
     Traceback (most recent call last):
-    ValueError: There is no problem set 'ps2'; there are: ps01, ps02.
+    ValueError: There is no problem set 'ps2'; there are: ps01, ps02...
     """
     if problem_set not in problem_sets():
         listed = ", ".join(problem_sets())
