@@ -13,6 +13,7 @@ For those who change the course:
     python course.py verify              prove that the checks catch every listed mistake
     python course.py portable            re-run notebooks as other processors would
     python course.py test-environment    try environment.yml in a throw-away environment
+    python course.py bench accounting    compare with other libraries, installed into .bench alone
 
 The first call installs everything into .venv (or into the conda or virtual environment that is
 active) and takes a minute or two; later calls start at once. Further arguments are passed on.
@@ -32,7 +33,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
-OURS = "made-by-course.py"  # only a .venv that holds this file is ever emptied
+BENCH = ROOT / ".bench"  # other people's libraries, for benchmarks/, stay out of the course's set
+OURS = "made-by-course.py"  # only a .venv or .bench that holds this file is ever emptied
 STAMP = "course-setup.stamp"
 UNFINISHED = "unfinished"
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
@@ -119,25 +121,25 @@ def make_venv(folder, **options):
         sys.exit(f"Making {folder} failed, for the reason given above. Run this again to retry.")
 
 
-def make_our_venv(**options):
-    """Make .venv; where an earlier call was interrupted, empty it and make it anew."""
-    if VENV.exists() and not (VENV / OURS).exists() and any(VENV.iterdir()):
+def make_our_venv(folder, **options):
+    """Make .venv or .bench; where an earlier call was interrupted, empty it and make it anew."""
+    if folder.exists() and not (folder / OURS).exists() and any(folder.iterdir()):
         sys.exit(
-            f"{VENV} exists, but course.py did not make it and leaves it alone.\n"
+            f"{folder} exists, but course.py did not make it and leaves it alone.\n"
             "Activate it to work in it, or move it away; then run this again."
         )
-    say("Making .venv, an environment of the course's own ...")
-    VENV.mkdir(exist_ok=True)
-    (VENV / OURS).touch()
+    say(f"Making {folder.name}, an environment of the course's own ...")
+    folder.mkdir(exist_ok=True)
+    (folder / OURS).touch()
     try:
-        for item in VENV.iterdir():
+        for item in folder.iterdir():
             if item.is_dir() and not item.is_symlink():
                 shutil.rmtree(item)
             elif item.name != OURS:
                 item.unlink()
     except OSError as error:
-        sys.exit(f"{VENV} is in use ({error}). Close what uses it, then run this again.")
-    make_venv(VENV, **options)
+        sys.exit(f"{folder} is in use ({error}). Close what uses it, then run this again.")
+    make_venv(folder, **options)
 
 
 # Installing
@@ -248,7 +250,7 @@ def set_up():
         say(f"Setting the course up in {environment}. The first time takes a minute or two.")
         interrupted = stamp.exists() and stamp.read_text() == UNFINISHED
         if not inside and (interrupted or not stamp.exists() or not version_of(python)):
-            make_our_venv(**options)
+            make_our_venv(VENV, **options)
         if inside and not version_of(python):
             call([python, "-m", "ensurepip"], **options)
         version = version_of(python)
@@ -314,6 +316,21 @@ def test_environment():
     return code
 
 
+def bench(arguments):
+    """Run one of benchmarks/ in .bench, made anew when a version changed; .venv is not touched."""
+    known = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
+    if not arguments or arguments[0] not in known:
+        sys.exit(f"Name a benchmark: python course.py bench {' or '.join(known)}")
+    requirements, stamp = ROOT / "benchmarks/requirements.txt", BENCH / STAMP
+    wanted = digest(sys.version + requirements.read_text())
+    with taking_turns() as options:
+        if not stamp.exists() or stamp.read_text() != wanted:
+            make_our_venv(BENCH, **options)
+            install(python_in(BENCH), requirements, **options)
+            stamp.write_text(wanted)
+    become([python_in(BENCH), str(ROOT / "benchmarks" / f"{arguments[0]}.py"), *arguments[1:]])
+
+
 def main(arguments):
     if not (3, 10) <= sys.version_info[:2] < (3, 14):
         found = f"{sys.version.split()[0]} ({sys.executable})"
@@ -323,6 +340,8 @@ def main(arguments):
         return say(__doc__)
     if verb == "test-environment":
         return test_environment()
+    if verb == "bench":
+        return bench(rest)
     if verb not in ("lab", "test", *TO_COURSEKIT):
         sys.exit(f"{__doc__}\nThere is no `{verb}`: the commands above are all.")
     python = set_up()

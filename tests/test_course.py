@@ -327,7 +327,7 @@ def test_an_unknown_command_is_refused_before_any_set_up(monkeypatch):
 
 
 def test_help_names_every_command():
-    for verb in ("lab", "test", "test-environment", *course.TO_COURSEKIT):
+    for verb in ("lab", "test", "test-environment", "bench", *course.TO_COURSEKIT):
         assert f"python course.py {verb} " in course.__doc__
 
 
@@ -482,6 +482,75 @@ def test_test_environment_installs_the_pins_of_environment_yml(monkeypatch, caps
     monkeypatch.setattr(course, "call", lambda command: 1)
     assert course.main(["test-environment"]) == 1
     assert "do not import" in capsys.readouterr().out
+
+
+# bench
+
+
+@pytest.fixture
+def bench(bare):
+    """A course with one benchmark, which takes notes of its arguments, and its requirements."""
+    folder = bare.root / "benchmarks"
+    folder.mkdir()
+    (folder / "requirements.txt").write_text("torch==2.13.0\nopacus==1.6.0\n")
+    (folder / "accounting.py").write_text(TAKE_NOTES.format(name="benchmark"))
+    return bare
+
+
+def test_bench_installs_into_an_environment_of_its_own(bench):
+    code, _, calls = bench.run("bench", "accounting", "--check")
+    own = str(bench.root / ".bench")
+    assert code == 0
+    assert [call[0] for call in calls] == ["venv", "pip", "pip", "pip", "benchmark"]
+    assert {call[1] for call in calls[1:]} == {own}
+    assert installed(calls) == [
+        ["--no-deps", "torch==2.13.0"],
+        ["-r", str(bench.root / "benchmarks/requirements.txt")],
+        ["--no-deps", "--no-build-isolation", "--editable", str(bench.root)],
+    ]
+    assert calls[-1] == ["benchmark", own, str(bench.root), "--check"]
+    assert not bench.venv.exists()
+
+
+@pytest.mark.parametrize("changed", ["requirements.txt", "benchmarks/requirements.txt"])
+def test_bench_installs_again_only_when_a_version_changed(bench, changed):
+    bench.run("bench", "accounting")
+    assert [call[0] for call in bench.run("bench", "accounting")[2]] == ["benchmark"]
+    old = bench.root / ".bench/old"
+    old.touch()
+    with open(bench.root / changed, "a") as file:
+        file.write("# changed\n")
+    names = [call[0] for call in bench.run("bench", "accounting")[2]]
+    assert names == ["venv", "pip", "pip", "pip", "benchmark"]
+    assert not old.exists()
+
+
+def test_bench_leaves_an_active_environment_alone(bench, tmp_path):
+    active = tmp_path / "active"
+    venv.create(active)
+    before = sorted(active.rglob("*"))
+    calls = bench.run("bench", "accounting", python=course.python_in(active))[2]
+    assert {call[1] for call in calls[1:]} == {str(bench.root / ".bench")}
+    assert sorted(active.rglob("*")) == before
+
+
+def test_a_bench_that_failed_is_made_anew_and_one_not_ours_is_left_alone(bench):
+    code, printed, calls = bench.run("bench", "accounting", FAIL="-r")
+    assert (code, [call[0] for call in calls]) == (1, ["venv", "pip", "pip"])
+    assert "stopped at the other packages" in printed
+    assert len(bench.run("bench", "accounting")[2]) == 5
+    for name in (course.OURS, course.STAMP):
+        (bench.root / ".bench" / name).unlink()
+    code, printed, calls = bench.run("bench", "accounting")
+    assert (code, calls) == (1, [])
+    assert "leaves it alone" in printed
+
+
+@pytest.mark.parametrize("arguments", [[], ["speed"], ["../course"]])
+def test_bench_names_the_benchmarks_there_are(monkeypatch, arguments):
+    monkeypatch.setattr(course, "make_our_venv", lambda *_: pytest.fail("no set-up"))
+    with pytest.raises(SystemExit, match=r"python course\.py bench accounting"):
+        course.main(["bench", *arguments])
 
 
 # What JupyterLab is told

@@ -35,9 +35,9 @@ PLATFORMS = {
 
 
 def declared():
-    """Every requirement of pyproject.toml: to run, to build, and of each extra."""
+    """Every requirement of pyproject.toml to run, to build and to test; not those of `bench`."""
     build = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
-    extras = PROJECT.get("optional-dependencies", {}).values()
+    extras = [lines for name, lines in PROJECT["optional-dependencies"].items() if name != "bench"]
     return [*PROJECT["dependencies"], *build, *(line for extra in extras for line in extra)]
 
 
@@ -96,6 +96,22 @@ def test_every_declared_dependency_is_pinned_within_its_bounds(version, platform
         pin = pins.get(canonicalize_name(requirement.name))
         assert pin is not None, f"{line} has no pin in requirements.txt"
         assert pin in requirement.specifier, f"{line}, but requirements.txt pins {pin}"
+
+
+def test_the_bench_extra_is_pinned_by_itself_and_never_in_the_course():
+    text = (ROOT / "benchmarks/requirements.txt").read_text("utf-8")
+    assert "\n-c ../requirements.txt\n" in text, "what both need has the version of the course"
+    lines = [line for line in text.splitlines() if not line.startswith(("#", "-c "))]
+    own = {canonicalize_name(pin.name): pin for pin in map(Requirement, lines)}
+    course = {canonicalize_name(Requirement(pin).name) for pin in PINS}
+    for requirement in map(Requirement, PROJECT["optional-dependencies"]["bench"]):
+        name = canonicalize_name(requirement.name)
+        assert name not in course, f"{name} belongs into .bench, not into the course"
+        (pin,) = own.pop(name).specifier
+        assert pin.operator == "==" and pin.version in requirement.specifier, name
+    assert set(own) <= course, "what is not of the extra is pinned in requirements.txt"
+    torch = {str(r) for r in map(Requirement, PINS) if r.name == "torch"}
+    assert {str(own["torch"])} == torch
 
 
 def test_the_running_environment_is_the_locked_one():
