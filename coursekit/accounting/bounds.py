@@ -25,8 +25,7 @@ from coursekit.accounting.losses import (
 from coursekit.accounting.renyi import rdp_epsilon
 
 TOLERANCE = 1e-3  # relative width that is aimed at; a wider answer comes with a warning
-OUTSIDE = 1e-24  # tilted mass that a window may leave out
-LOST = 1e-4  # share of delta that losses above the grid may cost
+LOST = (1e-4, 1e-2, 1e-1)  # shares of delta that losses above the grid may cost
 TWO_STAGES = 400  # from so many steps on, root(steps) are composed on a fine grid first
 LARGEST = 2**17  # grid points of one step
 ORDERS, REACHES = np.logspace(-4, 11, 31), np.geomspace(1e-3, 50, 16)  # to search among
@@ -144,9 +143,9 @@ def phase_bounds(phases, tolerance=TOLERANCE, **goal):
         return value * (1 - 1e-9), value * (1 + 1e-9)
     if mu_squared:
         merged[Gaussian(math.sqrt(mu_squared)), 1.0] = 1
-    lower, upper = _bracket(_Direction(merged, "remove", **goal), tolerance)
+    lower, upper = _bracket(merged, "remove", tolerance, **goal)
     if any(rate < 1 for _, rate in merged):  # else both directions are alike
-        other = _Direction(merged, "add", **goal)
+        other = _Direction(merged, "add", LOST[0], **goal)
         for aim in (0.1, 0.01, tolerance / 2):  # it is rarely the worse one, so roughly will do
             high = min(other.cap, other.on_grid(aim, below=False)[1]) if other.cap > upper else 0.0
             if high <= upper:
@@ -157,24 +156,33 @@ def phase_bounds(phases, tolerance=TOLERANCE, **goal):
     return float(lower), float(upper)
 
 
-def _bracket(direction, tolerance):
-    """Return (lower, upper), from grids made finer until they are within `tolerance`."""
-    lower, upper, aim = 0.0, direction.cap, 0.9 * tolerance
-    for _ in range(4):
-        low, high = direction.on_grid(aim)
-        width, lower, upper = upper - lower, np.fmax(lower, low), np.fmin(upper, high)
-        if upper - lower <= tolerance * upper or upper - lower > 0.7 * width:
-            break
-        wide = (upper - lower) / (tolerance * upper) if upper < math.inf else 16
-        aim /= min(max(1.1 * wide, 1.3), 16)
-        direction.aim_at(upper)
+def _bracket(merged, direction, tolerance, **goal):
+    """Return (lower, upper), from grids made finer until they are within `tolerance`.
+
+    Where rounding keeps them apart, rare large losses outweigh those near epsilon. Then the grid
+    ends earlier, which costs the upper bound a little.
+    """
+    lower, upper = 0.0, math.inf
+    for lost in LOST:
+        one, aim = _Direction(merged, direction, lost, **goal), 0.95 * tolerance
+        for _ in range(3):
+            low, high = one.on_grid(aim)
+            width = upper - lower
+            lower, upper = np.fmax(lower, low), np.fmin(upper, min(high, one.cap))
+            if upper - lower <= tolerance * upper:
+                return lower, upper
+            if upper - lower > 0.85 * width:
+                break
+            wide = (upper - lower) / (tolerance * upper) if upper < math.inf else 16
+            aim /= min(max(1.2 * wide, 1.5), 16)
+            one.aim_at(upper)
     return lower, upper
 
 
 class _Direction:
     """One direction of add/remove: its steps, a sketch of their losses, the tilt, the goal."""
 
-    def __init__(self, merged, direction, delta=None, epsilon=None):
+    def __init__(self, merged, direction, lost, delta=None, epsilon=None):
         self.steps = [(Step(noise, rate, direction), n) for (noise, rate), n in merged.items()]
         self.count = sum(merged.values())
         self.delta, self.epsilon = delta, epsilon
@@ -182,8 +190,8 @@ class _Direction:
         self.cap = largest if epsilon is None else float(largest > epsilon)  # the trivial bound
         log_delta = -90.0 if delta is None else math.log(delta)
         for _ in range(1 if epsilon is None else 2):
-            lost = LOST * math.exp(log_delta) / self.count
-            outlines = [(step.outline(1e-18 / self.count, lost), n) for step, n in self.steps]
+            share = lost * math.exp(log_delta) / self.count
+            outlines = [(step.outline(1e-18 / self.count, share), n) for step, n in self.steps]
             self.sketch = [(losses, masses, n) for (losses, masses), n in outlines]
             self.tilt, self.guess, log_delta = _tilt(self.sketch, log_delta, epsilon)
         self.sketch = [_without_low(*part, self.tilt, self.count) for part in self.sketch]
@@ -221,13 +229,14 @@ class _Direction:
                 continue
             for size, times in ((block, n // block), (n % block, 1)):
                 if size:
-                    window = _window([(losses, masses, size)], self.tilt, budget)
+                    window = _window([(losses, masses, size)], self.tilt, budget, 1e-17)
                     sums = [compose([(law, size)], window) for law in single]
                     sums = [coarser(law, factor, above=law is sums[0]) for law in sums]
                     laws.append((sums, times))
-        window = _window(self.sketch, self.tilt, budget)
+        window = _window(self.sketch, self.tilt, budget, 1e-23)
         totals = [compose([(law[i], n) for law, n in laws], window) for i in range(len(single))]
-        rounding = self.count * 2.0**-46  # of the masses, relative
+        largest = max(np.max(np.abs(law.tilt * law.losses)) + abs(law.log_total) for law in totals)
+        rounding = self.count * 2.0**-46 + largest * 2.0**-50  # of all masses, relative
         upper = _upper(totals[0], lost, rounding, self.delta, self.epsilon)
         return _lower(*totals[1:], rounding, self.delta, self.epsilon) if below else 0.0, upper
 
@@ -287,17 +296,27 @@ def _lower(p, q, rounding, delta, epsilon):
     return np.nanmax(np.append(-np.exp(log_p) * np.expm1(epsilon + log_q - log_p), 0))
 
 
-def _moments(sketch, orders):
-    """Return log E[e^(order * loss)] and its first two derivatives, at each of the `orders`."""
-    total = np.zeros((3, len(orders)))
+def _log_moment(sketch, orders):
+    """Return log E[e^(order * loss)] of all steps together, at each of the `orders`."""
+    total = 0.0
     for losses, masses, count in sketch:
         exponents = np.multiply.outer(orders, losses)
         top = exponents.max(axis=1)
-        weights = masses * np.exp(exponents - top[:, None])
-        sums = weights.sum(axis=1)
-        mean, square = weights @ losses / sums, weights @ losses**2 / sums
-        total += count * np.array([np.log(sums) + top, mean, np.maximum(square - mean**2, 0)])
+        exponents -= top[:, None]
+        total = total + count * (np.log(np.exp(exponents, out=exponents) @ masses) + top)
     return total
+
+
+def _mean_and_variance(sketch, tilt):
+    """Return the mean and the variance of the sum of all tilted losses."""
+    mean = variance = 0.0
+    for losses, masses, count in sketch:
+        weights = masses * np.exp(tilt * (losses - losses[-1]))
+        weights /= weights.sum()
+        centre = weights @ losses
+        mean += count * centre
+        variance += count * (weights @ (losses - centre) ** 2)
+    return mean, variance
 
 
 def _tilt(sketch, log_delta, epsilon):
@@ -305,11 +324,12 @@ def _tilt(sketch, log_delta, epsilon):
     widest = max(np.ptp(losses) for losses, _, _ in sketch)
     grid, ratio = ORDERS[ORDERS * widest <= 1e5], ORDERS[1] / ORDERS[0]
     for _ in range(3):
-        bound = _moments(sketch, grid)[0] - (grid + 1) * np.log1p(1 / grid) - np.log(grid)
+        bound = _log_moment(sketch, grid) - (grid + 1) * np.log1p(1 / grid) - np.log(grid)
         best = np.argmin((bound - log_delta) / grid if epsilon is None else bound - grid * epsilon)
         grid, ratio = grid[best] * ratio ** np.linspace(-1, 1, 9), ratio**0.25
     tilt = float(grid[4])
-    log_moment, mean, variance = _moments(sketch, grid[4:5])[:, 0]
+    log_moment = _log_moment(sketch, grid[4:5])[0]
+    mean, variance = _mean_and_variance(sketch, tilt)
     spread = math.sqrt(variance / 2)  # below: E[(1 - e^-u)+ e^(-tilt u)] of a normal u
     kernel = max((erfcx(tilt * spread) - erfcx((tilt + 1) * spread)) / 2, 1e-300)
     log_moment += math.log(kernel)
@@ -326,14 +346,14 @@ def _without_low(losses, masses, count, tilt, all_steps):
     return losses[first:], masses[first:], count
 
 
-def _window(sketch, tilt, budget):
-    """Return (low, high, s_low, s_high): outside lies tilted mass `OUTSIDE`, by Chernoff's bound.
+def _window(sketch, tilt, budget, outside):
+    """Return (low, high, s_low, s_high): beyond lies tilted mass `outside`, by Chernoff's bound.
 
     Orders s are kept so small that the grid, which adds s^2 budget / 8 to log moments, adds little.
     """
-    variance = _moments(sketch, np.array([tilt]))[2, 0] + 1e-12 * np.ptp(sketch[0][0]) ** 2
+    variance = _mean_and_variance(sketch, tilt)[1] + 1e-12 * np.ptp(sketch[0][0]) ** 2
     s = np.minimum(REACHES / math.sqrt(variance), math.sqrt(40 / budget))
-    log_moments = _moments(sketch, np.concatenate([tilt + s, tilt - s, [tilt]]))[0]
-    ends = (log_moments[:-1] - log_moments[-1] - math.log(OUTSIDE)) / np.append(s, s)
+    log_moments = _log_moment(sketch, np.concatenate([tilt + s, tilt - s, [tilt]]))
+    ends = (log_moments[:-1] - log_moments[-1] - math.log(outside)) / np.append(s, s)
     i, j = np.argmin(ends[16:]), np.argmin(ends[:16])
     return -ends[16 + i], ends[j], s[i], s[j]

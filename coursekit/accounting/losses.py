@@ -206,14 +206,15 @@ def compose(parts, window):
     outside = np.array([window[2] * start, -window[3] * (start + size)]) * spacing
     for law, count in parts:
         wave = rfft(np.bincount(np.arange(len(law.weights)) % size, law.weights, size))
-        spectrum = spectrum * (wave if count == 1 else wave**count)
+        spectrum = spectrum * _power(wave, count)
         shift += count * law.start
         log_total += count * law.log_total
         error += count * law.error
         rounding = 2 * ROUNDING * np.log2(size) * np.sqrt(law.weights @ law.weights)
         noise += count * law.noise + (count + 2) * rounding
         outside += count * np.array([law.log_moment(-window[2]), law.log_moment(window[3])])
-    weights = np.maximum(np.roll(irfft(spectrum, size), shift % size), 0.0)
+    weights = np.maximum(irfft(spectrum, size), 0.0)
+    weights = np.concatenate([weights[-shift % size :], weights[: -shift % size]])
     error += np.exp(np.minimum(outside, 700)).sum()
     return Law(start, spacing, tilt, weights, log_total, error, noise, parts[0])
 
@@ -257,6 +258,15 @@ def _tilted(start, spacing, tilt, masses):
     exponents = tilt * (start + np.arange(len(masses))) * spacing
     total = _log_sum(exponents, masses)
     return Law(start, spacing, tilt, masses * np.exp(exponents - total), total)
+
+
+def _power(wave, count):
+    """Return wave^count by squaring, some times faster than NumPy's complex power."""
+    result = wave if count % 2 else 1.0
+    while count := count // 2:
+        wave = wave * wave
+        result = result * wave if count % 2 else result
+    return result
 
 
 def _log_sum(exponents, weights):

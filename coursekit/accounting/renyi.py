@@ -51,10 +51,10 @@ def rdp_epsilon(*, noise_multiplier, sampling_rate, steps, delta):
         return spent + np.log(s / (1 + s)) - np.log(delta * (1 + s)) / s
 
     most = 2 * noise**2 * np.log(1 / rate) + noise * np.sqrt(-2 * np.log(delta) / steps) + 2
-    grid = np.linspace(np.log(1e-3), np.log(10 * most), 9)
+    grid = np.linspace(np.log(1e-3), np.log(10 * most), 8)
     best = grid[np.argmin([epsilon(log_s) for log_s in grid])]
     around = (best - 1.1 * (grid[1] - grid[0]), best + 1.1 * (grid[1] - grid[0]))
-    return max(0.0, float(minimize_scalar(epsilon, bounds=around, options={"xatol": 1e-4}).fun))
+    return max(0.0, float(minimize_scalar(epsilon, bounds=around, options={"xatol": 1e-3}).fun))
 
 
 def _rdp(order, noise, rate):
