@@ -339,10 +339,10 @@ def _tilt(sketch, log_delta, epsilon):
 
 
 def _without_low(losses, masses, count, tilt, all_steps):
-    """Return the sketch without low losses of no weight; `discretise` lumps them at the lowest."""
-    weight = np.cumsum(masses) * np.exp(np.minimum(tilt * losses, 0))
-    first = np.count_nonzero(np.maximum.accumulate(weight) < 1e-7 / all_steps)
-    first = min(first, len(losses) - 2)
+    """Return the sketch without low losses of no weight; `discretise` lumps them at the next."""
+    log_total = _log_moment([(losses, masses, 1)], np.array([tilt]))
+    raised = np.cumsum(masses[:-1]) * np.exp(tilt * losses[1:] - log_total)
+    first = np.count_nonzero(np.maximum.accumulate(raised) < 1e-7 / all_steps)
     return losses[first:], masses[first:], count
 
 

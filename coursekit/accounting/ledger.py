@@ -1,14 +1,15 @@
 """A ledger of releases about the same people, with a budget that cannot be overdrawn (notebook 05).
 
-Adjacency: add/remove. Sampler: Poisson. Spending may not depend on earlier answers other than by
-stopping: fix the list of releases, or the rule of the list, in advance (Rogers et al. 2016).
+Adjacency: add/remove. Sampler: Poisson. The total is that of a list of releases fixed in advance.
+Questions may depend on earlier answers; how much is spent, and when you stop, may not, unless you
+then quote the budget of the whole list (Rogers, Roth, Ullman, Vadhan 2016, NeurIPS).
 """
 
 import warnings
 
 from coursekit import _arguments
 from coursekit.accounting.bounds import WideBounds, gaussian_phase, phase_bounds
-from coursekit.accounting.losses import Laplace
+from coursekit.accounting.losses import Laplace, Pure
 
 
 class BudgetExceeded(ValueError):
@@ -16,7 +17,7 @@ class BudgetExceeded(ValueError):
 
 
 class Ledger:
-    """What was released, and what it costs: certified bounds for Gaussian and Laplace releases.
+    """What was released, and what it costs: certified bounds for releases of several kinds.
 
     With `epsilon` and `delta` it keeps that budget: `add` raises `BudgetExceeded` before anything
     is recorded, so call it before you release. Adjacency: add/remove; sampler: Poisson.
@@ -42,13 +43,15 @@ class Ledger:
             self.budget = epsilon, _arguments.fraction(delta, "delta")
         self.phases = []
 
-    def add(self, *, noise_multiplier=None, laplace_epsilon=None, sampling_rate=1.0, steps=1):
+    def add(self, *, sampling_rate=1.0, steps=1, **kind):
         """Record `steps` releases of one kind, or raise `BudgetExceeded` and record none.
 
-        Give either `noise_multiplier` (normal noise, as in `epsilon_bounds`) or `laplace_epsilon`
-        (Laplace noise on a number, scale sensitivity / laplace_epsilon). Adjacency: add/remove.
+        Give one of `noise_multiplier` (normal noise, as in `epsilon_bounds`), `laplace_epsilon`
+        (real-valued Laplace noise on one number, of scale sensitivity / laplace_epsilon) and
+        `pure_epsilon` (any epsilon-DP release; whole-number noise or randomised response, say).
+        Adjacency: add/remove; sampler: Poisson.
         """
-        phase = _phase(noise_multiplier, laplace_epsilon, sampling_rate, steps)
+        phase = _phase(sampling_rate, steps, **kind)
         if self.budget:
             spent = self._bounds([*self.phases, phase], self.budget[1])[1]
             if spent > self.budget[0]:
@@ -73,7 +76,7 @@ class Ledger:
         low, high = 0, _arguments.whole(most, "most", least=1) + 1
         while high - low > 1:  # `low` fits, `high` does not or is not asked for
             middle = min((low + high) // 2, 2 * low + 1)
-            phases = [*self.phases, _phase(**{**_NOTHING, **release, "steps": middle})]
+            phases = [*self.phases, _phase(**{"sampling_rate": 1.0, **release, "steps": middle})]
             fits = self._bounds(phases, self.budget[1])[1] <= self.budget[0]
             low, high = (middle, high) if fits else (low, middle)
         return low
@@ -88,16 +91,17 @@ class Ledger:
         return low, high
 
 
-_NOTHING = {"noise_multiplier": None, "laplace_epsilon": None, "sampling_rate": 1.0}
+KINDS = {"laplace_epsilon": Laplace, "pure_epsilon": Pure}
 
 
-def _phase(noise_multiplier, laplace_epsilon, sampling_rate, steps):
-    if (noise_multiplier is None) == (laplace_epsilon is None):
+def _phase(sampling_rate, steps, **kind):
+    if len(kind) != 1 or not set(kind) <= {"noise_multiplier", *KINDS}:
         raise ValueError(
-            "give either noise_multiplier or laplace_epsilon, "
-            f"got {noise_multiplier!r} and {laplace_epsilon!r}."
+            "give one of noise_multiplier, laplace_epsilon and pure_epsilon, "
+            f"got {', '.join(f'{name}={value!r}' for name, value in kind.items()) or 'none'}."
         )
-    if laplace_epsilon is None:
-        return gaussian_phase(noise_multiplier, sampling_rate, steps)
-    noise = Laplace(_arguments.positive(laplace_epsilon, "laplace_epsilon"))
-    return noise, *gaussian_phase(1.0, sampling_rate, steps)[1:]
+    ((name, value),) = kind.items()
+    if name == "noise_multiplier":
+        return gaussian_phase(value, sampling_rate, steps)
+    noise = KINDS[name](_arguments.positive(value, name))
+    return noise, *gaussian_phase(1, sampling_rate, steps)[1:]

@@ -44,7 +44,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Laplace:
-    """Laplace noise: losses from -epsilon to epsilon, with a lump at both ends."""
+    """Real-valued Laplace noise: losses from -epsilon to epsilon, with a lump at both ends."""
 
     epsilon: float
 
@@ -59,11 +59,26 @@ class Laplace:
         inside = np.clip(edges, -self.epsilon, self.epsilon)
         p = np.diff(np.exp((inside - self.epsilon) / 2)) / 2
         q = -np.diff(np.exp((-inside - self.epsilon) / 2)) / 2
-        for end in (-self.epsilon, self.epsilon):
-            cell = min(np.searchsorted(edges, end, side="right"), len(edges) - 1) - 1
-            p[cell] += np.exp((end - self.epsilon) / 2) / 2
-            q[cell] += np.exp((-end - self.epsilon) / 2) / 2
-        return p, q
+        return _with_lumps(p, q, edges, self.epsilon, share=1 / 2)
+
+
+@dataclass(frozen=True)
+class Pure:
+    """Any epsilon-DP release: the worst is a coin, with losses of epsilon and -epsilon only."""
+
+    epsilon: float
+
+    @property
+    def max_loss(self):
+        return self.epsilon
+
+    def range(self, tail):
+        return -self.epsilon, self.epsilon
+
+    def masses(self, edges):
+        nothing = np.zeros(len(edges) - 1)
+        share = 1 / (1 + np.exp(-self.epsilon))
+        return _with_lumps(nothing, nothing.copy(), edges, self.epsilon, share)
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,7 @@ class Step:
     Direction "remove": P is the law with the person, Q the law without; "add": the reverse.
     """
 
-    noise: Gaussian | Laplace
+    noise: Gaussian | Laplace | Pure
     sampling_rate: float
     direction: str
 
@@ -109,8 +124,8 @@ class Step:
         with np.errstate(divide="ignore"):
             last = min(np.count_nonzero(log_tails(losses, np.log(p))[1] > np.log(lost)), cells - 1)
         losses[last], p[last] = ends[last], p[last:].sum()
-        first = np.count_nonzero(np.cumsum(p[:last]) <= tail)
-        return losses[first : last + 1], p[first : last + 1]
+        kept = (np.cumsum(p) > tail) & (p > 0) & (np.arange(cells) <= last)
+        return losses[kept], p[kept]
 
 
 @dataclass(frozen=True)
@@ -272,6 +287,15 @@ def _power(wave, count):
 def _log_sum(exponents, weights):
     top = np.max(exponents)
     return float(top + np.log(weights @ np.exp(exponents - top)))
+
+
+def _with_lumps(p, q, edges, epsilon, share):
+    """Add P's mass `share` at the loss epsilon and Q's at -epsilon, and what each leaves there."""
+    for end in (-epsilon, epsilon):
+        cell = min(np.searchsorted(edges, end, side="right"), len(edges) - 1) - 1
+        p[cell] += share * np.exp((end - epsilon) / 2)
+        q[cell] += share * np.exp((-end - epsilon) / 2)
+    return p, q
 
 
 def _normal_masses(scores):

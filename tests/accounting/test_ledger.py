@@ -1,10 +1,20 @@
 """The ledger: different releases together, a budget, and refusals before anything is spent."""
 
 import math
+import warnings
 
+import numpy as np
 import pytest
 
-from coursekit.accounting import BudgetExceeded, Ledger, epsilon_bounds, gaussian_epsilon
+from coursekit.accounting import (
+    BudgetExceeded,
+    Ledger,
+    WideBounds,
+    epsilon_bounds,
+    gaussian_epsilon,
+    optimal_composition,
+)
+from coursekit.mechanisms import discrete_laplace_pmf
 from tests.accounting.exact import exact_epsilon
 
 
@@ -61,6 +71,30 @@ def test_laplace_with_gaussian_against_an_integral():
     assert low <= epsilon <= high <= 1.001 * low
 
 
+@pytest.mark.parametrize("epsilon, count", [(0.1, 10), (0.1, 1000), (2.0, 7), (0.5, 1)])
+@pytest.mark.parametrize("delta", [1e-10, 1e-5, 1e-2])
+def test_any_pure_release_is_the_coin(epsilon, count, delta):
+    """Against the binomial sum of Kairouz, Oh and Viswanath; whole-number noise is this coin."""
+    ledger = Ledger()
+    ledger.add(pure_epsilon=epsilon, steps=count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WideBounds)  # lumps: a little over 0.1% now and then
+        low, high = ledger.bounds(delta)
+    exact, _ = optimal_composition(epsilon, 0, count=count, slack=delta)
+    assert low <= exact * (1 + 1e-12) and exact * (1 - 1e-12) <= high <= 1.002 * low
+
+
+def test_whole_number_noise_costs_more_than_real_valued():
+    """Discrete Laplace noise on counts that differ by 1 has losses of +-epsilon only."""
+    k = np.arange(-2000, 2001)
+    p, q = discrete_laplace_pmf(k, scale=10), discrete_laplace_pmf(k - 1, scale=10)
+    assert np.allclose(np.abs(np.log(p / q)), 0.1, rtol=1e-9)
+    whole, real = Ledger(), Ledger()
+    whole.add(pure_epsilon=0.1, steps=100)
+    real.add(laplace_epsilon=0.1, steps=100)
+    assert whole.bounds(1e-5)[0] > real.bounds(1e-5)[1]
+
+
 def test_sampled_laplace_is_amplified():
     """Sampling turns epsilon into log(1 + q (e^epsilon - 1)); near delta 0 the bound meets it."""
     ledger = Ledger()
@@ -97,6 +131,8 @@ def test_remaining_steps_are_the_most_that_fit():
     (lambda: Ledger().add(), ValueError),
     (lambda: Ledger().add(noise_multiplier=1, laplace_epsilon=1), ValueError),
     (lambda: Ledger().add(noise_multiplier=0), ValueError),
+    (lambda: Ledger().add(pure_epsilon=0), ValueError),
+    (lambda: Ledger().add(sigma=1), ValueError),
     (lambda: Ledger().add(laplace_epsilon=-1), ValueError),
     (lambda: Ledger().add(noise_multiplier=1, sampling_rate=2), ValueError),
     (lambda: Ledger().add(noise_multiplier=1, steps=0), ValueError),
