@@ -4,6 +4,7 @@ Adjacency: add/remove, the worse of both directions. Sampler: Poisson. Certified
 between the two numbers, with discretisation, wrap-around and rounding counted.
 """
 
+import functools
 import math
 import warnings
 
@@ -22,7 +23,12 @@ from coursekit.accounting.losses import (
     log_tails,
     smallest_epsilon,
 )
-from coursekit.accounting.renyi import rdp_epsilon
+from coursekit.accounting.renyi import (
+    LARGEST_NOISE,
+    noise_within_range,
+    rdp_epsilon,
+    smallest_noise,
+)
 
 TOLERANCE = 1e-3  # relative width that is aimed at; a wider answer comes with a warning
 LOST = (1e-4, 1e-2, 1e-1)  # shares of delta that losses above the grid may cost
@@ -92,28 +98,32 @@ def calibrate_noise(*, epsilon, delta, sampling_rate, steps):
             f"no noise is needed: with sampling_rate={sampling_rate!r} and steps={steps!r} the "
             f"chance that a person is sampled at all is within delta={delta!r}."
         )
-    def excess(log_noise, tolerance=5e-4):
+    @functools.cache
+    def excess(log_noise):
         noise = Gaussian(math.exp(-log_noise))
-        upper = phase_bounds([(noise, *phase[1:])], tolerance, delta=delta)[1]
+        upper = phase_bounds([(noise, *phase[1:])], 5e-4, delta=delta)[1]
         return math.log(max(upper, 1e-6 * epsilon) / epsilon)
 
     known = dict(sampling_rate=sampling_rate, steps=steps, delta=delta)
-    high = 0.0
-    while rdp_epsilon(noise_multiplier=math.exp(high), **known) > epsilon:
-        high += 0.5
-    low = high - 0.5
-    while excess(low, 0.05) < 0:
-        high, low = low, low - 0.5
-    best = brentq(excess, low, high, xtol=3e-4)
-    while excess(best) > 0:
-        best += 2e-4
+    least, most = math.log(smallest_noise(phase[1])), math.log(LARGEST_NOISE)
+    high = least
+    while high < most and rdp_epsilon(noise_multiplier=math.exp(high), **known) > epsilon:
+        high = min(high + 0.5, most)
+    low = high
+    while low > least and excess(low) <= 0:
+        high, low = low, max(low - 0.5, least)
+    best = brentq(excess, low, high, xtol=3e-4) if excess(low) > 0 > excess(high) else low
+    while best < most and excess(best) > 0:
+        best = min(best + 2e-4, most)
+    if excess(best) > 0:
+        raise ValueError(f"epsilon={epsilon!r} would take noise above {LARGEST_NOISE:.0e}.")
     return math.exp(best)
 
 
 def gaussian_phase(noise_multiplier, sampling_rate, steps, adjacency="add-remove"):
     """Return (noise, sampling rate, steps), checked."""
-    noise = _arguments.positive(noise_multiplier, "noise_multiplier")
     rate = _arguments.probability(sampling_rate, "sampling_rate")
+    noise = noise_within_range(noise_multiplier, rate)
     steps = _arguments.whole(steps, "steps", least=1)
     if _arguments.one_of(adjacency, "adjacency", ("add-remove", "replace-one")) == "replace-one":
         if rate < 1:
@@ -151,6 +161,9 @@ def phase_bounds(phases, tolerance=TOLERANCE, **goal):
             if high <= upper:
                 break
         upper = max(upper, high)
+    if upper == math.inf and "delta" in goal and all(isinstance(n, Gaussian) for n, _ in merged):
+        mu = math.sqrt(sum(steps * n.mu**2 for (n, _), steps in merged.items()))  # no sampling
+        upper = gaussian_epsilon(mu, goal["delta"]) * (1 + 1e-9)
     if upper - lower > 1.0001 * tolerance * upper:
         warnings.warn(f"wide bounds: from {lower:.6g} to {upper:.6g}.", WideBounds, stacklevel=3)
     return float(lower), float(upper)

@@ -46,7 +46,8 @@ def advanced_composition(epsilon, delta, *, count, slack):
     """
     epsilon, delta, count, slack = _repeated(epsilon, delta, count, slack)
     root = epsilon * math.sqrt(2 * count * math.log(1 / slack))
-    return root + count * epsilon * math.expm1(epsilon), count * delta + slack
+    growth = math.expm1(epsilon) if epsilon < 700 else math.inf
+    return root + count * epsilon * growth, count * delta + slack
 
 
 def optimal_composition(epsilon, delta, *, count, slack):

@@ -10,6 +10,8 @@ from scipy.optimize import minimize_scalar
 from coursekit import _arguments
 from coursekit.accounting.losses import sampled
 
+LARGEST_NOISE = 1e6
+
 
 def rdp(order, *, noise_multiplier, sampling_rate=1.0):
     """Return the Renyi divergence of one step at a real `order` above 1, both directions covered.
@@ -24,8 +26,12 @@ def rdp(order, *, noise_multiplier, sampling_rate=1.0):
     order = _arguments.real(order, "order", "a finite number above 1")
     if order <= 1:
         raise ValueError(f"order must be a finite number above 1, got {order!r}.")
-    noise = _arguments.positive(noise_multiplier, "noise_multiplier")
-    return _rdp(order, noise, _arguments.probability(sampling_rate, "sampling_rate"))
+    rate = _arguments.probability(sampling_rate, "sampling_rate")
+    noise = noise_within_range(noise_multiplier, rate)
+    if 0 < rate < 1 and order > _largest_order(noise):
+        largest = _largest_order(noise)
+        raise ValueError(f"order must be up to {largest:.6g} for this noise, got {order!r}.")
+    return _rdp(order, noise, rate)
 
 
 def rdp_epsilon(*, noise_multiplier, sampling_rate, steps, delta):
@@ -38,8 +44,8 @@ def rdp_epsilon(*, noise_multiplier, sampling_rate, steps, delta):
     >>> round(rdp_epsilon(noise_multiplier=1.15, sampling_rate=0.02, steps=500, delta=1e-5), 4)
     2.3621
     """
-    noise = _arguments.positive(noise_multiplier, "noise_multiplier")
     rate = _arguments.probability(sampling_rate, "sampling_rate")
+    noise = noise_within_range(noise_multiplier, rate)
     steps = _arguments.whole(steps, "steps", least=1)
     delta = _arguments.fraction(delta, "delta")
     if rate == 0:
@@ -50,17 +56,44 @@ def rdp_epsilon(*, noise_multiplier, sampling_rate, steps, delta):
         spent = steps * _rdp(1 + s, noise, rate)
         return spent + np.log(s / (1 + s)) - np.log(delta * (1 + s)) / s
 
-    most = 2 * noise**2 * np.log(1 / rate) + noise * np.sqrt(-2 * np.log(delta) / steps) + 2
+    plain = noise * np.sqrt(-2 * np.log(delta) / steps)  # the best order less 1 without sampling
+    most = min(plain + 2 + 2 * noise**2 * np.log(1 / rate), plain / rate + 2)
+    if rate < 1:
+        most = min(most, _largest_order(noise) / 11)
     grid = np.linspace(np.log(1e-3), np.log(10 * most), 8)
     best = grid[np.argmin([epsilon(log_s) for log_s in grid])]
     around = (best - 1.1 * (grid[1] - grid[0]), best + 1.1 * (grid[1] - grid[0]))
     return max(0.0, float(minimize_scalar(epsilon, bounds=around, options={"xatol": 1e-3}).fun))
 
 
+def smallest_noise(rate):
+    """Return the smallest noise multiplier taken: less is never private, and slow with sampling."""
+    return 0.01 if 0 < rate < 1 else 1e-6
+
+
+def noise_within_range(noise_multiplier, rate):
+    """Return `noise_multiplier`, checked."""
+    noise = _arguments.positive(noise_multiplier, "noise_multiplier")
+    if not smallest_noise(rate) <= noise <= LARGEST_NOISE:
+        raise ValueError(
+            f"noise_multiplier must lie between {smallest_noise(rate):.0e} and "
+            f"{LARGEST_NOISE:.0e} at sampling_rate={rate!r}, got {noise_multiplier!r}."
+        )
+    return noise
+
+
+def _largest_order(noise):
+    return 1e6 * _step(noise)  # for a sum of a million terms
+
+
+def _step(noise):
+    return min(0.45 * noise, 0.5 * noise**2)
+
+
 def _rdp(order, noise, rate):
     if rate in (0, 1):
         return rate * order / (2 * noise**2)
-    step = min(0.45 * noise, 0.5 * noise**2)
+    step = _step(noise)
     x = np.arange(-12 * noise, order + 12 * noise, step)
     loss = sampled((2 * x - 1) / (2 * noise**2), rate)
     log_q = np.log(step / noise / np.sqrt(2 * np.pi)) - x**2 / (2 * noise**2)

@@ -146,6 +146,19 @@ def test_calibration_where_no_noise_is_needed():
         calibrate_noise(epsilon=1, delta=0.1, sampling_rate=0, steps=10)
 
 
+def test_calibration_beyond_what_is_sensible():
+    with pytest.raises(ValueError, match=r"would take noise above 1e\+06"):
+        calibrate_noise(epsilon=1e-9, delta=1e-9, sampling_rate=0.5, steps=10)
+
+
+@pytest.mark.parametrize("rate", [0.001, 0.5, 0.9999])
+def test_hardly_any_noise(rate):
+    """The grid gives up, and says so; the upper bound is then that without sampling."""
+    with pytest.warns(WideBounds):
+        low, high = bracket(rate, 0.02, 3, 1e-5)
+    assert low <= gaussian_epsilon(math.sqrt(3) / 0.02, 1e-5) <= high <= 1e4
+
+
 def test_replace_one_is_twice_as_far():
     known = dict(noise_multiplier=1.0, sampling_rate=1.0, steps=1, delta=1e-5)
     low, high = epsilon_bounds(**known, adjacency="replace-one")
@@ -270,6 +283,7 @@ def test_composition_by_transform_equals_convolution():
 
 @pytest.mark.parametrize("wrong", [
     dict(noise_multiplier=0), dict(noise_multiplier=-1), dict(noise_multiplier=math.nan),
+    dict(noise_multiplier=0.009), dict(noise_multiplier=1e7),
     dict(sampling_rate=-0.1), dict(sampling_rate=1.1), dict(sampling_rate=math.nan),
     dict(steps=0), dict(steps=-5), dict(delta=0), dict(delta=1), dict(delta=2),
     dict(delta=math.nan), dict(adjacency="swap")])

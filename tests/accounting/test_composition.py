@@ -52,6 +52,7 @@ def test_a_million_releases_and_a_part_with_delta():
 
 def test_deltas_of_the_parts_are_paid():
     assert advanced_composition(0.1, 1e-7, count=20, slack=1e-5)[1] == pytest.approx(1.2e-5)
+    assert advanced_composition(1000, 0, count=2, slack=0.1)[0] == math.inf  # promises nothing
 
 
 def test_advanced_needs_its_second_term():

@@ -87,6 +87,12 @@ def test_refuses(wrong):
         rdp_epsilon(**{**good, **wrong})
 
 
+def test_refuses_an_order_that_would_take_for_ever():
+    with pytest.raises(ValueError, match="order must be up to 450000 for this noise, got 1"):
+        rdp(1e6, noise_multiplier=1.0, sampling_rate=0.5)
+    assert rdp(1e6, noise_multiplier=1.0) == 5e5
+
+
 @pytest.mark.parametrize("order", [1, 0.5, math.nan, math.inf])
 def test_refuses_orders(order):
     with pytest.raises(ValueError, match="order must be a finite number above 1"):
