@@ -62,18 +62,8 @@ class Laplace:
         return _with_lumps(p, q, edges, self.epsilon, share=1 / 2)
 
 
-@dataclass(frozen=True)
-class Pure:
+class Pure(Laplace):
     """Any epsilon-DP release: the worst is a coin, with losses of epsilon and -epsilon only."""
-
-    epsilon: float
-
-    @property
-    def max_loss(self):
-        return self.epsilon
-
-    def range(self, tail):
-        return -self.epsilon, self.epsilon
 
     def masses(self, edges):
         nothing = np.zeros(len(edges) - 1)
@@ -88,7 +78,7 @@ class Step:
     Direction "remove": P is the law with the person, Q the law without; "add": the reverse.
     """
 
-    noise: Gaussian | Laplace | Pure
+    noise: Gaussian | Laplace
     sampling_rate: float
     direction: str
 

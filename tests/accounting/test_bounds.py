@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from coursekit.accounting import (
     Ledger,
@@ -196,6 +197,39 @@ def test_rare_large_losses(rate, noise, steps, delta):
     assert 0 < low <= high <= 1.001 * low
     beyond = steps * exact_delta(epsilon=high, noise_multiplier=noise, sampling_rate=rate, steps=1)
     assert 0.2 * delta < beyond < delta  # one step alone leaves nearly all of delta beyond epsilon
+
+
+def one_step_delta(epsilon, noise, rate):
+    """Closed form of one step, direction remove, at any real epsilon: the loss grows with x."""
+    known = epsilon > math.log1p(-rate)
+    x = noise**2 * np.log(np.where(known, np.expm1(epsilon) + rate, rate) / rate) + 0.5
+    seen, unseen = norm.sf((x - 1) / noise), norm.sf(x / noise)
+    return np.where(known, rate * seen - (np.expm1(epsilon) + rate) * unseen, -np.expm1(epsilon))
+
+
+def two_step_delta(epsilon, noise, rate):
+    """delta of two steps: that of the second, averaged over the loss of the first."""
+    edges = np.arange(-14, 14 + 1 / noise, 0.01) * noise
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    x = (edges[:-1, None] + (nodes + 1) * 0.005 * noise).ravel()
+    loss = np.log1p(rate * np.expm1((2 * x - 1) / (2 * noise**2)))
+    density = (1 - rate) * norm.pdf(x, 0, noise) + rate * norm.pdf(x, 1, noise)
+    values = density * one_step_delta(epsilon - loss, noise, rate)
+    return np.sum(values * np.tile(weights, len(edges) - 1)) * 0.005 * noise
+
+
+@pytest.mark.parametrize("rate", [1e-5, 3e-4, 0.01])
+@pytest.mark.parametrize("noise", [0.6, 1.0, 2.5])
+@pytest.mark.parametrize("delta", [1e-7, 1e-12, 1e-20])
+def test_two_steps_by_quadrature(rate, noise, delta):
+    """Few steps, rare sampling, little noise: the corner where the contour does not converge."""
+    low, high = bracket(rate, noise, 2, delta)
+    if high == 0:
+        assert two_step_delta(0.0, noise, rate) <= delta
+        return
+    assert high <= 1.001 * low
+    assert two_step_delta(high * (1 + 1e-9), noise, rate) <= delta * (1 + 1e-6)
+    assert two_step_delta(low * (1 - 1e-9), noise, rate) >= delta * (1 - 1e-6)
 
 
 def test_one_step_keeps_both_masses():
