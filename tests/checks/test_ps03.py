@@ -206,7 +206,7 @@ UNLISTED = {
     "zero-sum": lambda s, d, rng: (lambda x: (x - x.mean()) * math.sqrt(d / max(d - 1, 1)))(
         rng.normal(0, s, d)),
     "two-draws": lambda s, d, rng: np.resize(rng.normal(0, s, 2), d),
-    "right-at-one-width-only": lambda s, d, rng: rng.normal(0, 6.6, d),
+    "right-at-one-width-only": lambda s, d, rng: rng.normal(0, 5.5, d),
 }
 
 
