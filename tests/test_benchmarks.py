@@ -64,6 +64,8 @@ def test_the_table_was_made_with_the_pinned_versions():
     pins = re.findall(r"^(\S+)==(\S+)$", (FOLDER / "requirements.txt").read_text("utf-8"), re.M)
     assert {"dp-accounting", "opacus", "prv-accountant"} <= {name for name, _ in pins}
     for name, version in pins:
+        if name == "setuptools":  # a help of opacus's, not a peer
+            continue
         assert re.search(rf"\b{name} {re.escape(version)}\b", text), name
 
 

@@ -4,6 +4,8 @@ Adjacency: add/remove. Sampler: Poisson. One number for each step, E_Q[(P/Q)^ord
 the steps; Markov's inequality then turns it into (epsilon, delta).
 """
 
+import math
+
 import numpy as np
 from scipy.optimize import minimize_scalar
 
@@ -52,9 +54,9 @@ def rdp_epsilon(*, noise_multiplier, sampling_rate, steps, delta):
         return 0.0
 
     def epsilon(log_s):
-        s = np.exp(log_s)
+        s = math.exp(log_s)
         spent = steps * _rdp(1 + s, noise, rate)
-        return spent + np.log(s / (1 + s)) - np.log(delta * (1 + s)) / s
+        return spent + math.log(s / (1 + s)) - math.log(delta * (1 + s)) / s
 
     plain = noise * np.sqrt(-2 * np.log(delta) / steps)  # the best order less 1 without sampling
     most = min(plain + 2 + 2 * noise**2 * np.log(1 / rate), plain / rate + 2)
@@ -94,9 +96,9 @@ def _rdp(order, noise, rate):
     if rate in (0, 1):
         return rate * order / (2 * noise**2)
     step = _step(noise)
-    x = np.arange(-12 * noise, order + 12 * noise, step)
+    x = np.arange(-9 * noise, order + 9 * noise, step)
     loss = sampled((2 * x - 1) / (2 * noise**2), rate)
-    log_q = np.log(step / noise / np.sqrt(2 * np.pi)) - x**2 / (2 * noise**2)
+    log_q = math.log(step / noise / math.sqrt(2 * math.pi)) - x**2 / (2 * noise**2)
     power = order * loss
     if np.max(power) > 500:
         top = np.max(power + log_q)
