@@ -51,8 +51,8 @@ def epsilon_bounds(
     (both directions), or "replace-one", for which a sum moves by 2C, without sampling only. The
     relative width is `tolerance`; if that is out of reach, a `WideBounds` warning says so.
 
-    Raises: ValueError or TypeError for noise not above 0, a rate outside [0, 1], steps below 1,
-    delta outside (0, 1), or replace-one with a rate below 1.
+    Raises: ValueError or TypeError for noise outside 0.01 to 1e6 (1e-6 to 1e6 without sampling), a
+    rate outside [0, 1], steps below 1, delta outside (0, 1), or replace-one with a rate below 1.
     Source: Mironov, Talwar, Zhang (2019) for the pair of laws; Doroshenko et al. (2022) for chords.
 
     >>> low, high = epsilon_bounds(noise_multiplier=1.15, sampling_rate=0.02, steps=500, delta=1e-5)

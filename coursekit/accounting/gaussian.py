@@ -71,7 +71,7 @@ def classical_noise_multiplier(epsilon, delta):
     Above 1 its proof fails, and for large epsilon so does the promise; it is refused there. Below
     it is right and wasteful: use `gaussian_noise_multiplier`. Adjacency: the one the sensitivity is
     taken under; no sampling. Raises: ValueError or TypeError unless epsilon is in (0, 1] and delta
-    in (0, 1). Source: Dwork and Roth (2014), Theorem A.1.
+    in (0, 1). Source: Dwork and Roth (2014), Theorem A.1, for epsilon below 1.
 
     >>> round(classical_noise_multiplier(1.0, 1e-5), 3)
     4.845

@@ -1,8 +1,8 @@
 """A ledger of releases about the same people, with a budget that cannot be overdrawn (notebook 05).
 
 Adjacency: add/remove. Sampler: Poisson. The total is that of a list of releases fixed in advance.
-Questions may depend on earlier answers; how much is spent, and when you stop, may not, unless you
-then quote the budget of the whole list (Rogers, Roth, Ullman, Vadhan 2016, NeurIPS).
+Questions may depend on earlier answers, how much each spends may not; nor when you stop, unless you
+then quote the total of the whole list (Rogers, Roth, Ullman, Vadhan 2016, NeurIPS).
 """
 
 import warnings

@@ -19,7 +19,9 @@ def rdp(order, *, noise_multiplier, sampling_rate=1.0):
     """Return the Renyi divergence of one step at a real `order` above 1, both directions covered.
 
     A trapezoid sum over the noisy value, whose error falls faster than any power of its step.
-    Adjacency: add/remove; sampler: Poisson. Raises: ValueError or TypeError for a bad argument.
+    Adjacency: add/remove; sampler: Poisson. Raises: ValueError or TypeError for noise outside 0.01
+    to 1e6 (1e-6 to 1e6 without sampling), a rate outside [0, 1], or an order that is not above 1 or
+    would take a sum of over a million terms.
     Source: Mironov, Talwar, Zhang (2019), arXiv:1908.10530, Theorem 5 (removal is the worse one).
 
     >>> rdp(4.0, noise_multiplier=2.0)
@@ -40,7 +42,7 @@ def rdp_epsilon(*, noise_multiplier, sampling_rate, steps, delta):
     """Return an epsilon, good at `delta`, from the best real Renyi order; never negative.
 
     An upper bound, typically 10% above the truth; `epsilon_bounds` is tighter. Adjacency:
-    add/remove; sampler: Poisson. Raises: ValueError or TypeError for a bad argument.
+    add/remove; sampler: Poisson. Raises: ValueError or TypeError as `epsilon_bounds`.
     Source: Canonne, Kamath, Steinke (2020), NeurIPS, Proposition 12, for the conversion.
 
     >>> round(rdp_epsilon(noise_multiplier=1.15, sampling_rate=0.02, steps=500, delta=1e-5), 4)
