@@ -98,10 +98,13 @@ def calibrate_noise(*, epsilon, delta, sampling_rate, steps):
             f"no noise is needed: with sampling_rate={sampling_rate!r} and steps={steps!r} the "
             f"chance that a person is sampled at all is within delta={delta!r}."
         )
+
     @functools.cache
     def excess(log_noise):
         noise = Gaussian(math.exp(-log_noise))
-        upper = phase_bounds([(noise, *phase[1:])], 5e-4, delta=delta)[1]
+        with warnings.catch_warnings():  # only the upper bound is asked for, and it is certified
+            warnings.simplefilter("ignore", WideBounds)
+            upper = phase_bounds([(noise, *phase[1:])], 5e-4, delta=delta)[1]
         return math.log(max(upper, 1e-6 * epsilon) / epsilon)
 
     known = dict(sampling_rate=sampling_rate, steps=steps, delta=delta)

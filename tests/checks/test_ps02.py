@@ -1,6 +1,5 @@
 """Problem set 02: its answers against the package and closed forms, and what a learner reads."""
 
-import doctest
 import json
 import math
 import re
@@ -10,10 +9,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from coursekit import mechanisms, neighbours, verify
+from coursekit import mechanisms, neighbours
 from coursekit.checks import ps02
 from coursekit.checks.exercise import RIGHT, WRONG, Law, LocalSubject
 from coursekit.learn import check
+from tests.checks.tasks import tried_examples
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "ps02-laplace-mechanism"
@@ -277,15 +277,7 @@ def test_pointers_name_headings_of_the_notebook():
 
 
 def test_examples_in_the_tasks_are_true():
-    namespace = verify.run_cells(SOLUTION)
-    runner = doctest.DocTestRunner(verbose=False)
-    tried = 0
-    for name, text in PROSE.items():
-        for block in re.findall(r"```python\n(>>>.*?)```", text, re.DOTALL):
-            example = doctest.DocTestParser().get_doctest(block, dict(namespace), name, None, 0)
-            tried += runner.run(example, clear_globs=False).attempted
-    assert runner.summarize(verbose=False).failed == 0
-    assert tried == 13
+    assert tried_examples(SOLUTION, PROSE) == 13
 
 
 def test_letter_to_meera_has_its_arithmetic_right():

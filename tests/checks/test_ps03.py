@@ -1,6 +1,5 @@
 """Problem set 03: its answers against the package and closed forms, and what a learner reads."""
 
-import doctest
 import itertools
 import json
 import math
@@ -16,6 +15,7 @@ from coursekit import accounting, mechanisms, neighbours, verify
 from coursekit.checks import ps03
 from coursekit.checks.exercise import NOT_ATTEMPTED, RIGHT, WRONG, Law, LocalSubject
 from coursekit.learn import check
+from tests.checks.tasks import tried_examples
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "ps03-composition"
@@ -324,15 +324,7 @@ def test_released_notebook_leaves_everything_to_do():
 
 
 def test_examples_in_the_tasks_are_true():
-    namespace = verify.run_cells(SOLUTION)
-    runner = doctest.DocTestRunner(verbose=False)
-    tried = 0
-    for name, text in PROSE.items():
-        for block in re.findall(r"```python\n(>>>.*?)```", text, re.DOTALL):
-            example = doctest.DocTestParser().get_doctest(block, dict(namespace), name, None, 0)
-            tried += runner.run(example, clear_globs=False).attempted
-    assert runner.summarize(verbose=False).failed == 0
-    assert tried == 13
+    assert tried_examples(SOLUTION, PROSE) == 13
 
 
 def test_points_are_those_of_the_first_cell():

@@ -1,6 +1,5 @@
 """Problem set 05: its answers against the package and closed forms, and what a learner reads."""
 
-import doctest
 import json
 import math
 import re
@@ -15,6 +14,7 @@ from coursekit.accounting.losses import sampled
 from coursekit.checks import ps05
 from coursekit.checks.exercise import RIGHT, WRONG, LocalSubject
 from coursekit.learn import check
+from tests.checks.tasks import tried_examples
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "ps05-accounting"
@@ -318,15 +318,7 @@ def test_coded_exercises_know_many_mistakes():
 
 
 def test_examples_in_the_tasks_are_true():
-    namespace = verify.run_cells(SOLUTION)
-    runner = doctest.DocTestRunner(verbose=False)
-    tried = 0
-    for name, text in PROSE.items():
-        for block in re.findall(r"```python\n(>>>.*?)```", text, re.DOTALL):
-            example = doctest.DocTestParser().get_doctest(block, dict(namespace), name, None, 0)
-            tried += runner.run(example, clear_globs=False).attempted
-    assert runner.summarize(verbose=False).failed == 0
-    assert tried == 17
+    assert tried_examples(SOLUTION, PROSE) == 17
 
 
 def test_reply_to_the_colleague_has_its_numbers_right():
