@@ -14,6 +14,7 @@ For those who change the course:
     python course.py portable            re-run notebooks as other processors would
     python course.py test-environment    try environment.yml in a throw-away environment
     python course.py bench accounting    compare with other libraries, installed into .bench alone
+    python course.py bench dp_sgd        the same for training
 
 The first call installs everything into .venv (or into the conda or virtual environment that is
 active) and takes a minute or two; later calls start at once. Further arguments are passed on.
@@ -318,7 +319,7 @@ def test_environment():
 
 def bench(arguments):
     """Run one of benchmarks/ in .bench, made anew when a version changed; .venv is not touched."""
-    known = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.py"))
+    known = sorted(path.stem for path in (ROOT / "benchmarks").glob("[a-z]*.py"))
     if not arguments or arguments[0] not in known:
         sys.exit(f"Name a benchmark: python course.py bench {' or '.join(known)}")
     requirements, stamp = ROOT / "benchmarks/requirements.txt", BENCH / STAMP

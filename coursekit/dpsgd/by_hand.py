@@ -4,7 +4,6 @@ The book-keeping of `gradients`, without autograd and with a leading axis for th
 network trains faster than by autograd without privacy, and 64 train in the time of a few.
 """
 
-import functools
 from itertools import pairwise
 
 import torch
@@ -15,13 +14,14 @@ class ReluNets:
     """Networks of layer sizes `widths`, with ReLU between layers and cross-entropy at the end.
 
     `parameters` is one vector: the first layer's weights of every network, its biases, the second
-    layer's, and so on. `total` has the same layout; `clipped_sum` writes to it.
+    layer's, and so on. `total` has the same layout; `clipped_sum` writes to it. Shapes below are
+    those of `count` networks; if it is None there is one, and no axis for it.
     """
 
     def __init__(self, count, widths, parameters, total):
-        shapes = []
+        many, shapes = () if count is None else (count,), []
         for inside, outside in pairwise(widths):
-            shapes += [(count, outside, inside), (count, 1, outside)]
+            shapes += [(*many, outside, inside), (*many, 1, outside)]
         sizes = [torch.Size(shape).numel() for shape in shapes]
         self.parameters, self.total = parameters, total
         layers, sums = (
@@ -33,42 +33,37 @@ class ReluNets:
 
     def forward(self, X):
         """Return each layer's inputs, then the logits; X (networks or 1, records, features)."""
-        kept = [X.expand(len(self.layers[0][0]), -1, -1)]
+        kept = [X]
         for weight, bias in self.layers:
             if len(kept) > 1:
                 kept[-1].relu_()
-            kept.append(torch.baddbmm(bias, kept[-1], weight.mT))
+            kept.append(torch.matmul(kept[-1], weight.mT).add_(bias))
         return kept
 
-    def clipped_sum(self, X, y, max_grad_norm, counted=None):
+    @torch.inference_mode()
+    def clipped_sum(self, X, y, max_grad_norm):
         """Write each network's clipped sum to `total`; return norms and losses (networks, records).
 
-        X (networks, records, features), y (networks, records); where `counted` is 0, a record is
-        left out.
+        X (networks, records, features), y (networks, records).
         """
         *kept, logits = self.forward(X)
-        log_p = torch.log_softmax(logits, -1)
-        label = y[..., None]
-        losses = -log_p.gather(2, label)[..., 0]
-        back = log_p.exp_()  # the gradient at the logits: probabilities, less 1 at the true label
-        back.scatter_add_(2, label, back.new_tensor(-1.0).expand(label.shape))
-        backs, squares = [], []
+        back, label = torch.log_softmax(logits, -1), y[..., None]
+        log_p = back.gather(-1, label)
+        back = back.exp_().scatter_(-1, label, log_p.expm1())  # probabilities, less 1 at the label
+        backs, norms = [], []
         for (weight, _), inputs in zip(self.layers[::-1], kept[::-1], strict=True):
-            square = row_squares(back)
-            squares.append(torch.addcmul(square, square, row_squares(inputs)))  # weight and bias
             backs.append(back)
-            if inputs is not kept[0]:
-                back = torch.bmm(back, weight)
+            norms += outer_norms(back, inputs)
+            if inputs is not X:
+                back = torch.matmul(back, weight)
                 back = torch.ops.aten.threshold_backward(back, inputs, 0)  # 0 where ReLU gave 0
-        norms = functools.reduce(torch.add, squares).sqrt_()
-        shares = clip_shares(norms, max_grad_norm)
-        if counted is not None:
-            shares *= counted
+        norms = total_norm(norms)
+        shares = clip_shares(norms, max_grad_norm)[..., None]
         for (weight, bias), back, inputs in zip(self.sums, backs[::-1], kept, strict=True):
-            back.mul_(shares[..., None])
-            torch.bmm(back.mT, inputs, out=weight)
-            torch.sum(back, 1, keepdim=True, out=bias)
-        return norms, losses
+            back.mul_(shares)
+            torch.matmul(back.mT, inputs, out=weight)
+            torch.sum(back, -2, keepdim=True, out=bias)
+        return norms, log_p.neg_()[..., 0]
 
 
 def relu_widths(model):
@@ -83,9 +78,18 @@ def relu_widths(model):
 
 def clip_shares(norms, max_grad_norm):
     """Return min(1, max_grad_norm / norm), what clipping leaves of each record's gradient."""
-    return (max_grad_norm / norms).clamp_(max=1.0)
+    return norms.reciprocal().mul_(max_grad_norm).clamp_(max=1.0)
 
 
-def row_squares(x):
-    """Return the sum of squares along the last axis."""
-    return torch.linalg.vector_norm(x, dim=-1).square_()
+def outer_norms(back, inputs):
+    """Return the norms of each record's gradient of a bias, |g|, and of a weight, |g| |a|."""
+    bias = torch.linalg.vector_norm(back, dim=-1)
+    return bias, bias * torch.linalg.vector_norm(inputs, dim=-1)
+
+
+def total_norm(norms):
+    """Return the norm of gradients from the norms of their parts."""
+    squares = norms[0].square()
+    for norm in norms[1:]:
+        squares.addcmul_(norm, norm)
+    return squares.sqrt_()

@@ -9,16 +9,21 @@ Zha, Karypis 2023, ICML). A convolution is a linear layer over patches. Other la
 """
 
 import copy
-import functools
 
 import torch
 from torch import nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional as F
 
-from coursekit.dpsgd.by_hand import ReluNets, clip_shares, relu_widths, row_squares
+from coursekit.dpsgd.by_hand import (
+    ReluNets,
+    clip_shares,
+    outer_norms,
+    relu_widths,
+    total_norm,
+)
 
-AT_ONCE = 2**24  # numbers that torch.func may hold at a time
+AT_ONCE = 2**24  # numbers that built gradients may hold at a time
 
 
 def cross_entropy(outputs, y):
@@ -36,10 +41,10 @@ class Gradients:
     `parameters` is that vector and `total` one of the same layout, to which `clipped_sum` writes.
     `method` is the quickest way that gives what the first does on `probe`, some records (X, y):
     "torch.func" (any layer), "book-keeping" (linear layers and convolutions, each used once),
-    "by hand" (ReLU networks).
+    "by hand" (ReLU networks). `method` asks for one of them by name.
     """
 
-    def __init__(self, model, probe, loss):
+    def __init__(self, model, probe, loss, method=None):
         self.model, self.loss, self.kept = copy.deepcopy(model), loss, None
         for layer in self.model.modules():
             if getattr(layer, "inplace", False):
@@ -57,11 +62,11 @@ class Gradients:
             for layer in layers:
                 layer.register_forward_hook(self._keep)
         if widths and len(layers) == len(widths) - 1 and loss is cross_entropy:
-            ways["by hand"] = self._by_hand
-            self.nets = ReluNets(1, widths, self.parameters, self.total)
+            ways["by hand"] = ReluNets(None, widths, self.parameters, self.total).clipped_sum
         results = {name: self._tried(way, *probe) for name, way in ways.items()}
-        agreeing = [name for name in ways if _close(results[name], results["torch.func"])]
-        self.method, self._way = agreeing[-1], ways[agreeing[-1]]
+        right = [name for name in ways if _close(results[name], results["torch.func"])]
+        self.method = right[-1] if method is None else right[right.index(method)]
+        self._way = ways[self.method]
 
     def clipped_sum(self, X, y, max_grad_norm):
         """Write the clipped sum to `total`; return norms and losses, both (records,)."""
@@ -84,19 +89,15 @@ class Gradients:
             self.kept = None
             self.model.train(training)
 
-    def _by_hand(self, X, y, max_grad_norm):
-        norms, losses = self.nets.clipped_sum(X[None], y[None], max_grad_norm)
-        return norms[0], losses[0]
-
     def _book_keeping(self, X, y, max_grad_norm):
         self.kept = {}
         losses = self.loss(self.model(X), y)
         kept, self.kept = self.kept, None
         inputs, outputs = zip(*kept.values(), strict=True)
         backs = torch.autograd.grad(losses, outputs, torch.ones_like(losses))
-        with torch.no_grad():
+        with torch.inference_mode():
             parts = [_layer(*part) for part in zip(kept, inputs, backs, strict=True)]
-            norms = functools.reduce(torch.add, [squares for squares, _ in parts]).sqrt_()
+            norms = total_norm([norm for norms, _ in parts for norm in norms])
             shares = clip_shares(norms, max_grad_norm)
             for layer, (_, weighted_sum) in zip(kept, parts, strict=True):
                 weighted_sum(shares, self.sums[layer.weight], self.sums.get(layer.bias))
@@ -155,11 +156,10 @@ def _is_plain(layer):
 
 
 def _layer(layer, a, g):
-    """Return each record's squared gradient norm in one layer, and how to sum with shares."""
+    """Return the norms of each record's gradients in one layer, and how to sum with shares."""
     has_bias = layer.bias is not None
     if type(layer) is nn.Conv2d:
-        a = F.unfold(a, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
-        return _at_places(a, g.flatten(2), has_bias)
+        return _at_places(_patches(layer, a), g.flatten(2), has_bias)
     if g.ndim > 2:
         return _at_places(a.flatten(1, -2).mT, g.flatten(1, -2).mT, has_bias)
 
@@ -169,26 +169,34 @@ def _layer(layer, a, g):
         if has_bias:
             torch.sum(g, 0, out=bias)
 
-    squares = row_squares(g)
-    if has_bias:
-        return torch.addcmul(squares, squares, row_squares(a)), weighted_sum
-    return squares * row_squares(a), weighted_sum
+    bias_norms, weight_norms = outer_norms(g, a)
+    return ([weight_norms, bias_norms] if has_bias else [weight_norms]), weighted_sum
+
+
+def _patches(layer, x):
+    """Return what a convolution sees at each place, (records, inputs of a place, places)."""
+    if layer.dilation != (1, 1):
+        return F.unfold(x, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
+    (tall, wide), (down, right), (high, left) = layer.kernel_size, layer.stride, layer.padding
+    x = F.pad(x, (left, left, high, high)).unfold(2, tall, down).unfold(3, wide, right)
+    return x.permute(0, 1, 4, 5, 2, 3).flatten(4).flatten(1, 3)  # some times faster than F.unfold
 
 
 def _at_places(a, g, has_bias):
     """The same for a layer used at many places: a (records, in, places), g (records, out, places).
 
-    A record's gradient is the sum of outer products over places. It is built where that is smaller
-    than all products of two places, (a_j . a_k)(g_j . g_k), which sum to its squared norm.
+    A record's gradient is the sum of outer products over places. It is built unless that takes too
+    much room; then all products of two places, (a_j . a_k)(g_j . g_k), sum to its squared norm.
     """
     over_places, built = g.sum(2), None
-    if 2 * a.shape[2] ** 2 > a.shape[1] * g.shape[1]:
+    if len(a) * a.shape[1] * g.shape[1] <= AT_ONCE:
         built = torch.bmm(g, a.mT).flatten(1)
-        squares = row_squares(built)
+        norms = [torch.linalg.vector_norm(built, dim=1)]
     else:
         squares = torch.linalg.vecdot(torch.bmm(a.mT, a).flatten(1), torch.bmm(g.mT, g).flatten(1))
+        norms = [squares.clamp_(min=0).sqrt_()]
     if has_bias:
-        squares = squares + row_squares(over_places)
+        norms.append(torch.linalg.vector_norm(over_places, dim=1))
 
     def weighted_sum(shares, weight, bias):
         if built is None:
@@ -198,4 +206,4 @@ def _at_places(a, g, has_bias):
         if has_bias:
             torch.mv(over_places.T, shares, out=bias)
 
-    return squares, weighted_sum
+    return norms, weighted_sum

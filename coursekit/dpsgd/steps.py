@@ -50,7 +50,7 @@ def step_taker(
         norms, losses = gradients.clipped_sum(X, y, max_grad_norm)
         if scale:
             total.add_(noise(), alpha=scale)
-        total.div_(expected_batch_size)
+        total.mul_(1 / expected_batch_size)
         update()
         return norms, losses
 
@@ -65,7 +65,8 @@ def _noise(total, rng):
     if total.dtype == torch.float64:
         return lambda: torch.from_numpy(rng.standard_normal(len(total)))
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-    return lambda: torch.empty_like(total).normal_(generator=generator)
+    noise = torch.empty_like(total)
+    return lambda: noise.normal_(generator=generator)
 
 
 def _update(optimiser, parameters, total, learning_rate):

@@ -127,6 +127,17 @@ def test_norms_equal_those_of_each_record_alone(name, dtype, rtol):
     np.testing.assert_allclose(norms, expected, rtol=rtol, atol=rtol * float(expected.max()))
 
 
+@pytest.mark.parametrize("name", ["three axes", "many places", "conv", "conv wide"])
+def test_norms_and_sums_without_building_a_gradient(name, monkeypatch):
+    model, X, y, _ = case(name)
+    monkeypatch.setattr("coursekit.dpsgd.gradients.AT_ONCE", 1)
+    rows = plain.gradients(model, X, y, plain.cross_entropy)
+    gradients, C = Gradients(model, (X[:3], y[:3]), cross_entropy), float(rows.norm(dim=1).median())
+    norms, _ = gradients.clipped_sum(X, y, C)
+    np.testing.assert_allclose(norms, rows.norm(dim=1), rtol=1e-12)
+    np.testing.assert_allclose(gradients.total, plain.clipped(rows, C).sum(0), atol=1e-12)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_clipped_sum_equals_the_plain_one(name):
     model, X, y, method = case(name)
