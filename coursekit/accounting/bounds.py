@@ -13,7 +13,11 @@ from scipy.optimize import brentq
 from scipy.special import erfcx
 
 from coursekit import _arguments
-from coursekit.accounting.gaussian import gaussian_delta, gaussian_epsilon
+from coursekit.accounting.gaussian import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_noise_multiplier,
+)
 from coursekit.accounting.losses import (
     Gaussian,
     Step,
@@ -92,30 +96,39 @@ def calibrate_noise(*, epsilon, delta, sampling_rate, steps):
     True
     """
     epsilon, delta = _arguments.positive(epsilon, "epsilon"), _arguments.fraction(delta, "delta")
-    phase = gaussian_phase(1.0, sampling_rate, steps, "add-remove")
-    if -math.expm1(phase[2] * math.log1p(-min(phase[1], 1 - 1e-16))) <= delta:
+    _, rate, steps = gaussian_phase(1.0, sampling_rate, steps)
+    release = dict(sampling_rate=rate, steps=steps)
+    if -math.expm1(steps * math.log1p(-min(rate, 1 - 1e-16))) <= delta:
         raise ValueError(
             f"no noise is needed: with sampling_rate={sampling_rate!r} and steps={steps!r} the "
             f"chance that a person is sampled at all is within delta={delta!r}."
         )
 
+    def by_renyi(log_noise):
+        spent = rdp_epsilon(noise_multiplier=math.exp(log_noise), **release, delta=delta)
+        return math.log(max(spent / epsilon, 1e-6))
+
     @functools.cache
     def excess(log_noise):
-        noise = Gaussian(math.exp(-log_noise))
+        phase = gaussian_phase(math.exp(log_noise), **release)
         with warnings.catch_warnings():  # only the upper bound is asked for, and it is certified
             warnings.simplefilter("ignore", WideBounds)
-            upper = phase_bounds([(noise, *phase[1:])], 5e-4, delta=delta)[1]
-        return math.log(max(upper, 1e-6 * epsilon) / epsilon)
+            return math.log(max(phase_bounds([phase], 5e-4, delta=delta)[1] / epsilon, 1e-6))
 
-    known = dict(sampling_rate=sampling_rate, steps=steps, delta=delta)
-    least, most = math.log(smallest_noise(phase[1])), math.log(LARGEST_NOISE)
-    high = least
-    while high < most and rdp_epsilon(noise_multiplier=math.exp(high), **known) > epsilon:
-        high = min(high + 0.5, most)
-    low = high
-    while low > least and excess(low) <= 0:
-        high, low = low, max(low - 0.5, least)
-    best = brentq(excess, low, high, xtol=3e-4) if excess(low) > 0 > excess(high) else low
+    def walk(log_ratio, low):
+        """Return (too little log noise, enough), from enough: epsilon falls as fast, or faster."""
+        high = low
+        while low > least and log_ratio(low) <= 0:
+            high, low = low, max(low + 1.1 * max(log_ratio(low), -0.7) - 1e-3, least)
+        return low, high
+
+    def off_target(log_noise):  # a little below epsilon is as good as a root
+        return 0.0 if -4e-4 <= excess(log_noise) <= 0 else excess(log_noise) + 2e-4
+
+    least, most = math.log(smallest_noise(rate)), math.log(LARGEST_NOISE)
+    unsampled = math.log(gaussian_noise_multiplier(epsilon, delta) * math.sqrt(steps))
+    low, high = walk(excess, walk(by_renyi, min(max(unsampled, least), most))[1])
+    best = brentq(off_target, low, high, xtol=3e-4) if excess(low) > 0 > excess(high) else low
     while best < most and excess(best) > 0:
         best = min(best + 2e-4, most)
     if excess(best) > 0:
