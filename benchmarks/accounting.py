@@ -9,22 +9,19 @@ from a contour integral of the composed privacy loss, independent of every libra
 
 import csv
 import math
-import os
-import platform
 import signal
 import statistics
 import sys
 import time
 import warnings
 from contextlib import contextmanager
-from datetime import date
-from importlib import metadata
 from pathlib import Path
+
+from _tables import digits, made_by, one_thread, table
 
 HERE = Path(__file__).resolve().parent
 SETTINGS, TABLE = HERE / "accounting_settings.csv", HERE / "accounting.md"
 COMMAND = "python course.py bench accounting"
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 COMPARED = ("numpy", "scipy", "torch", "dp-accounting", "opacus", "prv-accountant")
 
 LONG = 0.5  # CPU seconds from which a call is timed once
@@ -292,19 +289,6 @@ def percent(value):
     return "–" if value is None else f"{100 * value:.3g} %" if abs(value) >= 1e-8 else "0 %"
 
 
-def digits(value):
-    """Three digits, without an exponent."""
-    places = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
-    return f"{value:.{places}f}"
-
-
-def table(head, rows, left=1):
-    """Return a Markdown table; columns after the first `left` are set to the right."""
-    rule = [":--"] * left + ["--:"] * (len(head) - left)
-    lines = [f"| {' | '.join(map(str, row))} |" for row in (head, rule, *rows)]
-    return "\n".join(lines)
-
-
 def first_table(results):
     head = ["method", "median error", "max error", "median width", "max width", "median CPU ms",
             "p95 CPU ms", "median CPU ratio", "below the truth", "failures"]
@@ -358,13 +342,10 @@ def tiny_table(tiny):
 
 def report(results, tiny, settings):
     """Return the whole of accounting.md."""
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in COMPARED)
     return f"""\
 # Accountants compared
 
-Made by `{COMMAND}` on {date.today().isoformat()}.
-{platform.machine()}, {os.cpu_count()} cores, one thread; Python {platform.python_version()};
-{versions}.
+{made_by(COMMAND, COMPARED)}
 
 What is asked for: the epsilon of `steps` Gaussian steps with Poisson sampling, add/remove, the
 worse of both directions. Error: (upper - exact) / exact. Width: (upper - lower) / exact, where a
@@ -399,7 +380,7 @@ rounding of a Fourier transform and may differ on another processor.
 def main(arguments):
     if set(arguments) - {"--check"}:
         sys.exit(f"{__doc__}\nThere is no {' '.join(arguments)}.")
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # before anything loads numpy
+    one_thread()
     import logging
 
     warnings.simplefilter("ignore")

@@ -58,7 +58,7 @@ class ReluNets:
                 back = torch.matmul(back, weight)
                 back = torch.ops.aten.threshold_backward(back, inputs, 0)  # 0 where ReLU gave 0
         norms = total_norm(norms)
-        shares = clip_shares(norms, max_grad_norm)[..., None]
+        shares = clip_shares(norms, max_grad_norm).unsqueeze(-1)
         for (weight, bias), back, inputs in zip(self.sums, backs[::-1], kept, strict=True):
             back.mul_(shares)
             torch.matmul(back.mT, inputs, out=weight)
@@ -78,7 +78,7 @@ def relu_widths(model):
 
 def clip_shares(norms, max_grad_norm):
     """Return min(1, max_grad_norm / norm), what clipping leaves of each record's gradient."""
-    return norms.reciprocal().mul_(max_grad_norm).clamp_(max=1.0)
+    return (max_grad_norm / norms).clamp_max_(1.0)
 
 
 def outer_norms(back, inputs):

@@ -43,14 +43,14 @@ def step_taker(
     """
     parameters, total = gradients.parameters, gradients.total
     scale = noise_multiplier * max_grad_norm if noise_multiplier else 0.0
+    bound = torch.tensor(max_grad_norm, dtype=total.dtype)  # quicker than a float
     noise = _noise(total, rng)
-    update = _update(optimiser, parameters, total, learning_rate)
+    update = _update(optimiser, parameters, total, learning_rate, expected_batch_size)
 
     def step(X, y):
-        norms, losses = gradients.clipped_sum(X, y, max_grad_norm)
+        norms, losses = gradients.clipped_sum(X, y, bound)
         if scale:
             total.add_(noise(), alpha=scale)
-        total.mul_(1 / expected_batch_size)
         update()
         return norms, losses
 
@@ -69,16 +69,23 @@ def _noise(total, rng):
     return lambda: noise.normal_(generator=generator)
 
 
-def _update(optimiser, parameters, total, learning_rate):
-    """Return what moves the parameters by one step along `total`."""
+def _update(optimiser, parameters, total, learning_rate, expected_batch_size):
+    """Return what moves the parameters by one step along total / expected_batch_size."""
     rate = _arguments.positive(learning_rate, "learning_rate")
     name = _arguments.one_of(optimiser, "optimiser", OPTIMISERS)
     if name == "sgd":
-        return lambda: parameters.sub_(total, alpha=rate)
-    parameters.grad = total
+        return lambda: parameters.sub_(total, alpha=rate / expected_batch_size)
+    parameters.grad = torch.empty_like(total)
     if name == "momentum":
-        return torch.optim.SGD([parameters], lr=rate, momentum=0.9).step
-    return torch.optim.Adam([parameters], lr=rate).step
+        step = torch.optim.SGD([parameters], lr=rate, momentum=0.9).step
+    else:
+        step = torch.optim.Adam([parameters], lr=rate).step
+
+    def update():
+        torch.div(total, expected_batch_size, out=parameters.grad)
+        step()
+
+    return update
 
 
 class NoPromise(Ledger):

@@ -140,8 +140,8 @@ def train_dp_sgd(
             norms, losses = take_step(X[batch], y[batch])
             history["batch_size"][step] = len(batch)
             if len(batch):
-                history["loss"][step] = losses.numpy().mean()
-                history["clipped"][step] = (norms.numpy() > C).mean()
+                history["loss"][step] = losses.numpy().sum() / len(batch)
+                history["clipped"][step] = np.count_nonzero(norms.numpy() > C) / len(batch)
                 refuse_diverged(history["loss"][step], step)
     refuse_diverged(float(gradients.parameters.sum()), steps - 1)
     trained = copy.deepcopy(model)

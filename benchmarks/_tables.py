@@ -1,0 +1,36 @@
+"""What the benchmarks share: numbers and tables for their Markdown files."""
+
+import math
+import os
+import platform
+from datetime import date
+from importlib import metadata
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+def one_thread():
+    """Ask for one thread; call it before anything loads NumPy."""
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+
+
+def made_by(command, packages):
+    """Return the lines that say how, when and on what a table was made."""
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in packages)
+    return f"""\
+Made by `{command}` on {date.today().isoformat()}.
+{platform.machine()}, {os.cpu_count()} cores, one thread; Python {platform.python_version()};
+{versions}."""
+
+
+def digits(value):
+    """Three digits, without an exponent."""
+    places = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0
+    return f"{value:.{places}f}"
+
+
+def table(head, rows, left=1):
+    """Return a Markdown table; columns after the first `left` are set to the right."""
+    rule = [":--"] * left + ["--:"] * (len(head) - left)
+    lines = [f"| {' | '.join(map(str, row))} |" for row in (head, rule, *rows)]
+    return "\n".join(lines)
