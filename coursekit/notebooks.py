@@ -16,7 +16,8 @@ ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
     "VECLIB_MAXIMUM_THREADS": "1",
 }
-FIXED_ENVIRONMENT = {**ONE_THREAD, "PYTHONHASHSEED": "0"}
+# No progress bars: a slow machine would leave them in the outputs.
+FIXED_ENVIRONMENT = {**ONE_THREAD, "PYTHONHASHSEED": "0", "TQDM_DISABLE": "1"}
 
 # The kernels that an x86 processor of 2008 would choose. Other machines know none of these names.
 OLD_X86 = {
@@ -41,8 +42,8 @@ class NotebookError(RuntimeError):
 def run(paths):
     """Run each notebook in a fresh kernel, in its own folder, and store its outputs in the file.
 
-    One thread and a fixed hash seed; a second run gives byte-identical files. The seconds are
-    printed, since a notebook's first cell states them. `paths` is one path or several.
+    One thread, a fixed hash seed, no progress bars; a second run gives byte-identical files. The
+    seconds are printed, since a notebook's first cell states them. `paths` is one path or several.
 
     Returns:
         The seconds each notebook took, kernel start included.

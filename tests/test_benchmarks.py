@@ -15,7 +15,6 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks"
 PEERS = ["opacus", "dp_accounting", "prv_accountant", "torch"]
 
-
 sys.path.insert(0, str(FOLDER))  # as for the script itself, for _tables
 
 
@@ -27,7 +26,8 @@ def load(name):
     return module
 
 
-accounting = load("accounting")
+accounting, dp_sgd = load("accounting"), load("dp_sgd")
+BOTH = pytest.mark.parametrize("benchmark", [accounting, dp_sgd], ids=["accounting", "dp_sgd"])
 SETTINGS = {label: (setting, exact) for label, setting, exact in accounting.read_settings()}
 
 
@@ -42,10 +42,11 @@ def lines_of(number):
 # The committed table
 
 
-def test_the_command_in_the_table_is_one_that_course_py_has():
-    text = accounting.TABLE.read_text("utf-8")
+@BOTH
+def test_the_command_in_the_table_is_one_that_course_py_has(benchmark):
+    text = benchmark.TABLE.read_text("utf-8")
     (command,) = re.findall(r"Made by `(.+?)`", text)
-    assert command == accounting.COMMAND
+    assert command == benchmark.COMMAND
     python, script, verb, name = command.split()
     assert (python, script, verb) == ("python", "course.py", "bench")
     assert f"python course.py bench {name} " in course.__doc__
@@ -62,18 +63,20 @@ def test_the_table_has_every_setting_and_every_method():
     assert [float(row[0]) for row in lines_of(2)] == list(accounting.TINY)
 
 
-def test_the_table_was_made_with_the_pinned_versions():
-    text = accounting.TABLE.read_text("utf-8")
-    pins = re.findall(r"^(\S+)==(\S+)$", (FOLDER / "requirements.txt").read_text("utf-8"), re.M)
-    assert {"dp-accounting", "opacus", "prv-accountant"} <= {name for name, _ in pins}
-    for name, version in pins:
-        if name == "setuptools":  # a help of opacus's, not a peer
-            continue
-        assert re.search(rf"\b{name} {re.escape(version)}\b", text), name
+@BOTH
+def test_the_table_was_made_with_the_pinned_versions(benchmark):
+    text = benchmark.TABLE.read_text("utf-8")
+    pinned = (FOLDER / "requirements.txt").read_text("utf-8")
+    pins = dict(re.findall(r"^(\S+)==(\S+)$", pinned, re.M))
+    assert {"dp-accounting", "opacus", "prv-accountant"} <= set(pins)
+    for name in set(benchmark.COMPARED) & set(pins):
+        assert re.search(rf"\b{name} {re.escape(pins[name])}\b", text), name
+    assert all(f"{name} " in text for name in benchmark.COMPARED)
 
 
-def test_the_table_says_nothing_of_the_machine_but_its_kind():
-    text = accounting.TABLE.read_text("utf-8")
+@BOTH
+def test_the_table_says_nothing_of_the_machine_but_its_kind(benchmark):
+    text = benchmark.TABLE.read_text("utf-8")
     assert not re.search(r"(?<![\w`.])/\w+/|[A-Z]:\\", text)
     assert re.search(r"^\w+, \d+ cores, one thread; Python 3\.\d+\.\d+;$", text, re.M)
 
@@ -103,6 +106,7 @@ def test_the_settings_are_sampled_and_named_once():
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("[a-z]*.py")), ids=lambda path: path.stem)
 def test_a_benchmark_imports_without_the_libraries_that_it_compares(path):
     code = "import runpy, sys; sys.modules.update(dict.fromkeys(sys.argv[2:]));"
+    code += f"sys.path.insert(0, {str(FOLDER)!r});"
     code += "runpy.run_path(sys.argv[1]); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code, path, *PEERS]).returncode == 0
 
@@ -233,3 +237,88 @@ def test_check_writes_nothing_and_its_exit_code_tells(monkeypatch, tmp_path, cap
 )
 def test_times_have_three_digits_and_no_exponent(value, printed):
     assert accounting.digits(value) == printed
+
+
+# The one of DP-SGD
+
+
+def good_training():
+    """Measurements of two turns that meet every bar."""
+    steps = {}
+    for name in dp_sgd.NETS:
+        times = {dp_sgd.PLAIN: 100, dp_sgd.GENERAL: 110, dp_sgd.OURS: 55}
+        times |= {f"Opacus, {mode}": 500 for mode in dp_sgd.OPACUS}
+        if name == dp_sgd.CNN:
+            del times[dp_sgd.OURS]
+        steps[name] = {key: [one, 2 * one] for key, one in times.items()}
+    whole = {"coursekit": [1, 2], "Opacus, ghost, Poisson loader": [6, 12],
+             "Opacus, hooks, Poisson loader": [9, 18]}
+    many = {"coursekit, stacked": [1, 2], "Opacus, hooks": [30, 60], "Opacus, ghost": [26, 52]}
+    memory = {name: {dp_sgd.PLAIN: 100, dp_sgd.OURS: 110} for name in (dp_sgd.LARGE, dp_sgd.CNN)}
+    return {"steps": steps, "epochs": dict.fromkeys(dp_sgd.SMALL, whole), "many": many,
+            "memory": memory, "accuracy": {"coursekit": [(0.8, 1.0), (0.9, 2.0)]}}
+
+
+def test_good_training_misses_no_bar_and_its_report_has_a_line_for_each_method(monkeypatch):
+    results = good_training()
+    assert dp_sgd.missed_bars(results) == []
+    monkeypatch.setattr(dp_sgd, "made_by", lambda command, packages: "made")
+    text = dp_sgd.report(results)
+    for name in dp_sgd.METHODS:
+        assert f"\n| {name} |" in text
+    assert "| coursekit | 0.850 | 0.800 to 0.900 | 0.071 | 1.50 |" in text
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "method", "times", "words"),
+    [
+        ("steps", dp_sgd.SMALL[0], dp_sgd.GENERAL, [121, 242], "general way takes 1.2 of"),
+        ("steps", dp_sgd.CNN, dp_sgd.GENERAL, [126, 252], "general way takes 1.25 of"),
+        ("steps", dp_sgd.SMALL[1], dp_sgd.OURS, [61, 122], "by hand takes 0.6 of plain (0.61)"),
+        ("steps", dp_sgd.SMALL[2], "Opacus, ew", [190, 380], "Opacus takes 3.5 times"),
+        ("epochs", dp_sgd.SMALL[0], "Opacus, hooks, Poisson loader", [7, 14], "hooks takes 8"),
+        ("epochs", dp_sgd.SMALL[0], "Opacus, ghost, Poisson loader", [4, 8], "ghost takes 5"),
+    ],
+)
+def test_each_bar_of_training_is_missed_by_bad_results(section, name, method, times, words):
+    results = good_training()
+    results[section][name] = {**results[section][name], method: times}
+    (sentence,) = dp_sgd.missed_bars(results)
+    assert words in sentence and sentence.startswith(name)
+
+
+def test_bars_of_many_models_and_of_memory_are_missed_by_bad_results():
+    results = good_training()
+    results["many"]["Opacus, ghost"] = [20, 40]
+    results["memory"][dp_sgd.LARGE][dp_sgd.OURS] = 116
+    models, memory = dp_sgd.missed_bars(results)
+    assert "64 models: Opacus ghost" in models and "15 MB more than plain (16)" in memory
+
+
+def test_methods_take_turns_and_a_ratio_is_of_the_same_turn(monkeypatch):
+    clock, order = [0.0], []
+
+    def call(name, seconds):
+        order.append(name)
+        clock[0] += seconds * (1 + len(order) // 100)  # the machine gets slower and slower
+
+    monkeypatch.setattr(dp_sgd.time, "process_time", lambda: clock[0])
+    calls = {"quick": lambda: call("quick", 0.01), "slow": lambda: call("slow", 0.03)}
+    taken = dp_sgd.by_turns(calls, turns=9, turn=0.06)
+    assert len(taken["quick"]) == len(taken["slow"]) == 9
+    assert order[-8:].count("slow") == 2 and order[-2:] == ["slow", "slow"]
+    assert dp_sgd.ratio(taken, "slow", "quick") == pytest.approx(3, rel=0.2)
+    assert dp_sgd.ratio({"a": [1, 30, 3], "b": [1, 10, 1]}, "a", "b") == 3
+
+
+def test_both_benchmarks_write_what_they_print_and_tell_by_the_exit_code(monkeypatch, tmp_path):
+    results = good_training()
+    monkeypatch.setattr(dp_sgd, "TABLE", tmp_path / "dp_sgd.md")
+    monkeypatch.setattr(dp_sgd, "measure_all", lambda: results)
+    monkeypatch.setattr(dp_sgd, "made_by", lambda command, packages: "made")
+    assert dp_sgd.main(["--check"]) == 0 and not dp_sgd.TABLE.exists()
+    results["many"]["Opacus, ghost"] = [1, 1]
+    assert dp_sgd.main(["--check"]) == 1
+    assert dp_sgd.main([]) == 0 and "made" in dp_sgd.TABLE.read_text("utf-8")
+    with pytest.raises(SystemExit, match="There is no --chekc"):
+        dp_sgd.main(["--chekc"])

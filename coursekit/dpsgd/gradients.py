@@ -81,10 +81,13 @@ class Gradients:
         try:
             norms, _ = way(X, y, 1.0)
             return torch.cat([norms, self.total])
-        except RuntimeError:
-            if way == self._torch_func:
-                raise
-            return None
+        except RuntimeError as error:
+            if way != self._torch_func:
+                return None
+            raise ValueError(
+                "torch.func cannot take gradients of this model record by record, as for GRU "
+                f"and LSTM; build it of layers that it knows. It said: {error}"
+            ) from None
         finally:
             self.kept = None
             self.model.train(training)

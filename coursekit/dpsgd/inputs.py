@@ -5,7 +5,7 @@ import copy
 import numpy as np
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from coursekit import _arguments
@@ -61,7 +61,8 @@ def _tensor(values, name, dtype):
 def _refuse_mixing(model, probe):
     """Return the outputs on the probe, unless one record's output depends on the others."""
     for name, layer in model.named_modules():
-        if isinstance(layer, _NormBase) and (layer.track_running_stats or "Batch" in str(layer)):
+        running = isinstance(layer, _NormBase) and layer.track_running_stats
+        if running or isinstance(layer, _BatchNorm):
             raise ValueError(
                 f"layer {name or 'model'!r} is a {type(layer).__name__}, which mixes the records "
                 "of a batch: one record then moves the gradients of all, and clipping bounds "

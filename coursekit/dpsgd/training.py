@@ -88,9 +88,9 @@ def train_dp_sgd(
     `epsilon` and `delta` for the smallest noise that keeps them. Adjacency: add/remove; sampler:
     Poisson; the ledger counts all steps.
 
-    Choosing: C about the median norm of `per_example_norms`, measured on public records, or small
-    (0.1 to 1): with a small C every gradient is cut, and only learning_rate * C matters. Take large
-    batches, few steps, and a learning rate above that of plain training, such as 0.5 / C.
+    Choosing: C about the median of `per_example_norms`, measured on public records, or a tenth of
+    it. With a small C most gradients are cut, and learning_rate * C is what matters: try 1 to 10,
+    far above plain training. Take large batches, as long as enough steps are left.
 
     Args:
         model: a torch.nn.Module of float64 or float32 that treats each record alone.

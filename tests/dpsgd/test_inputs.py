@@ -84,6 +84,7 @@ class Centred(nn.Module):
     ("layer", "sentence"),
     [
         (nn.BatchNorm1d(2), "layer '1' is a BatchNorm1d, which mixes .* Use torch.nn.GroupNorm"),
+        (nn.BatchNorm1d(2, track_running_stats=False), "BatchNorm1d, which mixes"),
         (nn.SyncBatchNorm(2), "SyncBatchNorm, which mixes"),
         (nn.InstanceNorm1d(2, track_running_stats=True), "InstanceNorm1d, which mixes"),
         (Centred(), "the model mixes records"),
@@ -104,6 +105,20 @@ def test_batchnorm_is_refused_in_evaluation_mode_too():
 )
 def test_layers_that_treat_each_record_alone_are_taken(layer):
     assert np.isfinite(train(with_layer(layer), sampling_rate=1.0).history["loss"]).all()
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.GRU(2, 3, batch_first=True)
+
+    def forward(self, x):
+        return self.layer(x.reshape(-1, 2, 2))[0][:, -1]
+
+
+def test_a_layer_that_torch_func_cannot_take_is_refused_with_a_reason():
+    with pytest.raises(ValueError, match="record by record, as for GRU and LSTM"):
+        train(Recurrent().double())
 
 
 def test_dropout_is_drawn_from_the_seed():

@@ -5,6 +5,9 @@ Random properties are tested as distributions; each false alarm has a probabilit
 
 import functools
 import math
+import os
+import subprocess
+import sys
 
 import numpy as np
 import plain
@@ -311,3 +314,21 @@ def test_history_says_what_happened():
     assert run.history["clipped"] == float((rows.norm(dim=1) > C).double().mean())
     loss = torch.nn.functional.cross_entropy(model(torch.from_numpy(X)), torch.from_numpy(y))
     assert run.history["loss"][0] == pytest.approx(float(loss.detach()))
+
+
+SLOW = """
+import numpy as np
+from coursekit.dpsgd import logistic_regression, training
+training.SILENT = {silent}
+training.train_dp_sgd(logistic_regression(2, 2, seed=0), np.eye(2), [0, 1], noise_multiplier=1.0,
+                      max_grad_norm=1.0, sampling_rate=0.5, steps=200, learning_rate=0.1, seed=0)
+"""
+
+
+@pytest.mark.parametrize(("silent", "shown"), [(0, True), (5, False)])
+def test_a_progress_bar_appears_in_long_runs_only(silent, shown):
+    environment = {name: value for name, value in os.environ.items() if name != "TQDM_DISABLE"}
+    command = [sys.executable, "-c", SLOW.format(silent=silent)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0 and ("DP-SGD:" in run.stderr) == shown
+    assert shown or not run.stderr
