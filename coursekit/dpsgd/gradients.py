@@ -56,12 +56,12 @@ class Gradients:
         for parameter, view in zip(trained, _views(self.parameters, trained), strict=True):
             parameter.data = view
         ways = {"torch.func": self._torch_func}
-        layers, widths = _linear_layers(self.model, trained), relu_widths(self.model)
-        if layers:
+        widths, self.layers = relu_widths(self.model), _linear_layers(self.model, trained)
+        if self.layers:
             ways["book-keeping"] = self._book_keeping
-            for layer in layers:
+            for layer in self.layers:
                 layer.register_forward_hook(self._keep)
-        if widths and len(layers) == len(widths) - 1 and loss is cross_entropy:
+        if widths and len(self.layers) == len(widths) - 1 and loss is cross_entropy:
             ways["by hand"] = ReluNets(None, widths, self.parameters, self.total).clipped_sum
         results = {name: self._tried(way, *probe) for name, way in ways.items()}
         right = [name for name in ways if _close(results[name], results["torch.func"])]
@@ -96,6 +96,8 @@ class Gradients:
         self.kept = {}
         losses = self.loss(self.model(X), y)
         kept, self.kept = self.kept, None
+        if len(kept) < len(self.layers):
+            raise RuntimeError("a layer with parameters to train was not used.")
         inputs, outputs = zip(*kept.values(), strict=True)
         backs = torch.autograd.grad(losses, outputs, torch.ones_like(losses))
         with torch.inference_mode():

@@ -40,6 +40,12 @@ def checked(model, X, y, loss):
     outputs = _refuse_mixing(model, probe)
     if loss is cross_entropy:
         _refuse_classes(outputs, y)
+    losses = loss(outputs, y[:3])
+    if losses.shape != (len(probe),):
+        raise ValueError(
+            "loss must return one number for each record, not their mean; for "
+            f"{len(probe)} records it returned shape {tuple(losses.shape)}."
+        )
     return X, y, (probe, y[:3])
 
 

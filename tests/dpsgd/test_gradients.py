@@ -36,6 +36,17 @@ class Tied(nn.Module):
         return nn.functional.linear(torch.tanh(self.layer(x)), self.layer.weight)
 
 
+class Unused(nn.Module):
+    """A layer that nothing depends on: its gradients are zero, its noise must still be fresh."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.other = nn.Linear(6, 3), nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
 class Scaled(nn.Module):
     """A parameter that belongs to no layer."""
 
@@ -103,6 +114,7 @@ CASES = {  # name: (model, features, method)
     "used twice": (Twice, 6, "torch.func"),
     "tied by functional": (Tied, 6, "torch.func"),
     "tied weights": (lambda: tied(S(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 6))), 6, "torch.func"),
+    "unused layer": (Unused, 6, "torch.func"),
     "lone parameter": (Scaled, 6, "torch.func"),
     "subclass": (lambda: S(Unbiased(6, 3)), 6, "torch.func"),
 }  # fmt: skip
@@ -145,6 +157,7 @@ def test_clipped_sum_equals_the_plain_one(name):
     gradients = Gradients(model, (X[:3], y[:3]), cross_entropy)
     assert gradients.method == method
     for C in (math.inf, float(rows.norm(dim=1).median()), 1e-3):
+        gradients.total.fill_(7.0)  # what was there before must not count
         gradients.clipped_sum(X, y, C)
         expected = plain.clipped(rows, C).sum(0)
         np.testing.assert_allclose(gradients.total, expected, rtol=1e-10, atol=1e-12)

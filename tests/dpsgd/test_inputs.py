@@ -60,6 +60,8 @@ def train(model=None, x=X, y=Y, **changed):
         ({"model": nn.Sequential(nn.Linear(4, 1)).double()}, "2 classes or more, got"),
         ({"model": nn.Sequential(nn.ReLU())}, "this model has none"),
         ({"model": nn.Linear(4, 3).half()}, "this model has torch.float16 on cpu"),
+        ({"loss": lambda o, y: o.mean()}, r"one number for each record.* returned shape \(\)"),
+        ({"loss": lambda o, y: o}, r"one number for each record.* returned shape \(3, 3\)"),
         ({"model": 3}, "model must be a torch.nn.Module, got int"),
     ],
 )
