@@ -145,6 +145,7 @@ def test_norms_and_sums_without_building_a_gradient(name, monkeypatch):
     monkeypatch.setattr("coursekit.dpsgd.gradients.AT_ONCE", 1)
     rows = plain.gradients(model, X, y, plain.cross_entropy)
     gradients, C = Gradients(model, (X[:3], y[:3]), cross_entropy), float(rows.norm(dim=1).median())
+    assert gradients.method == "book-keeping"
     norms, _ = gradients.clipped_sum(X, y, C)
     np.testing.assert_allclose(norms, rows.norm(dim=1), rtol=1e-12)
     np.testing.assert_allclose(gradients.total, plain.clipped(rows, C).sum(0), atol=1e-12)
