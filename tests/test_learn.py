@@ -364,3 +364,9 @@ def test_the_course_folder_holds_this_package(monkeypatch):
     monkeypatch.undo()
     assert (learn.course_folder() / "coursekit" / "learn.py").is_file()
     assert learn.course_folder() == Path(__file__).resolve().parents[1]
+
+
+def test_no_two_exercises_share_a_function_or_progress_would_mix_up_their_sets():
+    functions = [exercise.function for name in checks.problem_sets()
+                 for exercise in checks.exercises(name).values() if exercise.function]
+    assert len(functions) == len(set(functions))

@@ -232,7 +232,7 @@ GRADIENTS = Exercise(
 
 # -------------------------------------------------------------------------------------------- 4.2
 
-def clip_rows(gradients, max_grad_norm):
+def clip_gradients(gradients, max_grad_norm):
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
     return gradients / np.maximum(1, norms / max_grad_norm)
 
@@ -274,7 +274,7 @@ def clips_the_sum(gradients, max_grad_norm):
 
 
 def clips_in_place(gradients, max_grad_norm):
-    gradients[...] = clip_rows(gradients, max_grad_norm)
+    gradients[...] = clip_gradients(gradients, max_grad_norm)
     return gradients
 
 
@@ -300,7 +300,7 @@ def relatively(rows):
 
 
 CLIP = Exercise(
-    "4.2", "Clip each row", 2, function="clip_rows", right=clip_rows,
+    "4.2", "Clip each row", 2, function="clip_gradients", right=clip_gradients,
     others=(clip_rows_loop, clip_rows_where),
     parts=(Exact(clip_cases, tolerance=1e-6, tidy=relatively,
                  proof="long, short, tiny and zero rows come out right"),),
@@ -776,7 +776,8 @@ def average_cases(rng):
     for _ in range(3):
         size = (int(rng.integers(2, 9)), int(rng.integers(2, 6)))
         bound = float(rng.uniform(0.5, 4))
-        cases.append((clip_rows(rng.normal(0, 2, size), bound), bound, int(rng.integers(10, 30))))
+        rows = clip_gradients(rng.normal(0, 2, size), bound)
+        cases.append((rows, bound, int(rng.integers(10, 30))))
     return [{"clipped": rows, "max_grad_norm": bound, "noise_multiplier": 1e-14, "batch_size": b}
             for rows, bound, b in cases]
 
@@ -886,7 +887,7 @@ def dp_sgd_step(
     w, X, y, sampling_rate, max_grad_norm, noise_multiplier, batch_size, learning_rate, rng
 ):
     batch = poisson_batch(len(X), sampling_rate, rng)
-    rows = clip_rows(per_example_gradients(X[batch], y[batch], w), max_grad_norm)
+    rows = clip_gradients(per_example_gradients(X[batch], y[batch], w), max_grad_norm)
     average = noisy_average(rows, max_grad_norm, noise_multiplier, batch_size, rng)
     return w - learning_rate * average
 
@@ -916,7 +917,7 @@ def dp_sgd_step_masked(w, X, y, q, c, sigma, b, rate, rng):
     return (w - rate / b * ((factors * errors) @ X) - noise).astype(np.float32)
 
 
-def step_with(*, batch=poisson_batch, pull=lambda rows, c, b: clip_rows(rows, c).sum(axis=0),
+def step_with(*, batch=poisson_batch, pull=lambda rows, c, b: clip_gradients(rows, c).sum(axis=0),
               noise=lambda width, rows, rng: rng.normal(0, width, rows.shape[1]),
               size=lambda rows, X, q, b: b, sign=-1):
     """A wrong step: another batch, clipped sum, noise on it, divisor or sign."""
@@ -932,7 +933,7 @@ def step_with(*, batch=poisson_batch, pull=lambda rows, c, b: clip_rows(rows, c)
 
 
 def clipped_together(total, bound):
-    return clip_rows(total[np.newaxis], bound)[0]
+    return clip_gradients(total[np.newaxis], bound)[0]
 
 
 def pairs_clipped(rows, bound, batch_size):
@@ -958,7 +959,7 @@ def step_clipped_last(w, X, y, q, c, sigma, b, rate, rng):
     batch = poisson_batch(len(X), q, rng)
     rows = per_example_gradients(X[batch], y[batch], w)
     rows = rows + rng.normal(0, sigma * c, rows.shape)
-    return w - rate * clip_rows(rows, c).sum(axis=0) / b
+    return w - rate * clip_gradients(rows, c).sum(axis=0) / b
 
 
 @a_step
@@ -1128,12 +1129,12 @@ STEP = Exercise(
         ("clips-the-sum", step_with(pull=lambda rows, c, b: clipped_together(rows.sum(axis=0), c)),
          "You clipped the sum of the gradients. Clip each person's row, then add."),
         ("averaged-before-clipping",
-         step_with(pull=lambda rows, c, b: clip_rows(rows / max(1, len(rows)), c).sum(axis=0)),
+         step_with(pull=lambda rows, c, b: clip_gradients(rows / max(1, len(rows)), c).sum(axis=0)),
          "You divided each gradient by the number of those who came before you clipped it, as a "
          "loss that is a mean does. That number is private, and the division comes a second time "
          "later: clip the gradients themselves."),
         ("clips-at-the-share",
-         step_with(pull=lambda rows, c, b: clip_rows(rows, c / b).sum(axis=0)),
+         step_with(pull=lambda rows, c, b: clip_gradients(rows, c / b).sum(axis=0)),
          "You clip at C / batch_size and then divide by batch_size. Clip at C; the division "
          "makes the share of it."),
         ("clips-pairs", step_with(pull=pairs_clipped),
@@ -1141,7 +1142,7 @@ STEP = Exercise(
          "turn the clipped average round, by 2C and not by C, and when she is missing the groups "
          "after her are formed anew: clip each row by itself."),
         known("rows-cut-off",
-              step_with(pull=lambda rows, c, b: clip_rows(rows[:b], c).sum(axis=0))),
+              step_with(pull=lambda rows, c, b: clip_gradients(rows[:b], c).sum(axis=0))),
         ("learning-rate-forgotten", step_without_rate,
          "The learning rate does not enter your step."),
         ("returns-the-gradient", step_returns_the_gradient,
@@ -1170,7 +1171,7 @@ STEP = Exercise(
     ),
     hints=(
         "It is made of your own answers: poisson_batch says who is in, per_example_gradients and "
-        "clip_rows give their rows, noisy_average what to move by.",
+        "clip_gradients give their rows, noisy_average what to move by.",
         "batch = poisson_batch(len(X), ...) is a mask: X[batch], y[batch] are those who came. "
         "Nothing special is needed for an empty batch. Return w - learning_rate * average.",
     ),
@@ -1510,7 +1511,7 @@ def train_drawn_first(w, X, y, steps, q, c, sigma, b, rate, rng):
     noise = rng.normal(0, sigma * c, (steps, len(w)))
     w = np.array(w)
     for batch, draw in zip(coins, noise, strict=True):
-        rows = clip_rows(per_example_gradients(X[batch], y[batch], w), c)
+        rows = clip_gradients(per_example_gradients(X[batch], y[batch], w), c)
         w -= rate / b * (rows.sum(axis=0) + draw)
     return w
 
@@ -1540,7 +1541,7 @@ class Training:
         """The next weights, with this noise on the sum, this batch, or gradients at these."""
         batch = self.coins() if batch is None else batch
         rows = per_example_gradients(self.X[batch], self.y[batch], self.w if at is None else at)
-        total = clip_rows(rows, self.case["max_grad_norm"]).sum(axis=0)
+        total = clip_gradients(rows, self.case["max_grad_norm"]).sum(axis=0)
         total = total + (self.noise() if noise is None else noise)
         return self.w - self.case["learning_rate"] * total / self.case["batch_size"]
 

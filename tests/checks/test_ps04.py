@@ -66,7 +66,7 @@ def test_gradients_are_derivatives_of_the_loss(seed):
 def test_clipped_rows_are_the_nearest_points_of_the_ball(seed):
     rng = np.random.default_rng(seed)
     rows, bound = rng.normal(0, 2, (40, 3)), rng.uniform(0.5, 4)
-    clipped = ps04.clip_rows(rows, bound)
+    clipped = ps04.clip_gradients(rows, bound)
     lengths, after = np.linalg.norm(rows, axis=1), np.linalg.norm(clipped, axis=1)
     np.testing.assert_allclose(after, np.minimum(lengths, bound))
     np.testing.assert_array_equal(clipped[lengths <= bound], rows[lengths <= bound])
@@ -358,7 +358,7 @@ def test_set_needs_neither_torch_nor_the_lectures_module():
 
 UNLISTED = {
     "4.1": lambda X, y, w: ps04.per_example_gradients(X, y, w) * (1 + 1e-4),
-    "4.2": lambda gradients, max_grad_norm: ps04.clip_rows(gradients, max_grad_norm * 0.999),
+    "4.2": lambda gradients, max_grad_norm: ps04.clip_gradients(gradients, max_grad_norm * 0.999),
     "4.3": lambda inputs, output_gradients: ps04.per_example_norms(inputs, output_gradients)[::-1],
     "4.7": lambda rule, adjacency, max_grad_norm, batch_size: max_grad_norm,
     "4.8": lambda people, batch, epochs, noise_multiplier, delta: ps04.private_plan(
@@ -480,7 +480,7 @@ def test_answers_may_be_lists_or_arrays_and_whole_numbers_may_be_floats():
         if exercise not in (ps04.PLAN, ps04.CHANGE):
             single = verdict(exercise, lambda e=exercise, **case: np.float32(e.right(**case)))
             assert single.status == RIGHT, single.message
-    assert verdict(ps04.CLIP, lambda **case: ps04.clip_rows(**case).tolist()).status == RIGHT
+    assert verdict(ps04.CLIP, lambda **case: ps04.clip_gradients(**case).tolist()).status == RIGHT
     assert verdict(ps04.STEP, lambda **case: list(ps04.dp_sgd_step(**case))).status == RIGHT
 
 
