@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from coursekit import mechanisms as m
+from coursekit.accounting import zcdp_epsilon
 
 SEED = 2026
 ALARM = 1e-9
@@ -856,6 +857,7 @@ CALLS = {
     "laplace": (m.laplace_mechanism, (1.5,), dict(sensitivity=1, epsilon=1)),
     "gaussian": (m.gaussian_mechanism, (1.5,), dict(sensitivity=1, epsilon=1, delta=0.1)),
     "discrete": (m.discrete_laplace_mechanism, (3,), dict(sensitivity=1, epsilon=1)),
+    "discrete gaussian": (m.discrete_gaussian_mechanism, (3,), dict(sensitivity=1, rho=1)),
     "snapping": (m.snapping_mechanism, (1.5,), dict(sensitivity=1, epsilon=1, bound=64)),
     "response": (m.randomised_response, ([0, 1] * 40,), dict(epsilon=1)),
     "exponential": (m.exponential_mechanism, ([0, 1, 2],), dict(sensitivity=1, epsilon=0.1)),
@@ -944,6 +946,7 @@ wrong_value = st.one_of(
 )  # fmt: skip
 NEED = [(name, argument) for name in CALLS for argument in ("epsilon", "sensitivity", "bound")
         if argument in CALLS[name][2]]  # fmt: skip
+NEED.append(("discrete gaussian", "rho"))
 
 
 @pytest.mark.parametrize(("name", "argument"), NEED)
@@ -961,7 +964,10 @@ def test_wrong_types_of_positive_arguments_are_refused(name, argument, wrong):
     assert_refused(name, TypeError, sentence, **{argument: wrong})
 
 
-@pytest.mark.parametrize("name", [name for name in CALLS if name not in ("response", "gaussian")])
+NO_LAPLACE = ("response", "gaussian", "discrete gaussian")
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name not in NO_LAPLACE])
 @pytest.mark.parametrize("epsilon", [1e-320, 1e-310, 5e-324, 1e305])
 def test_noise_too_wide_or_too_narrow_for_a_float_is_refused(name, epsilon):
     sentence = "sensitivity / epsilon must lie between 1e-300 and 1e300, got sensitivity=.*epsilon="
@@ -1120,3 +1126,187 @@ def test_clipping_moves_values_to_the_nearest_bound(silent, rng):
     assert m.private_sum(values, adjacency="add-remove", **arguments) == 96
     assert m.private_mean(values, adjacency="replace-one", **arguments) == 32
     assert m.private_mean(values, adjacency="add-remove", **arguments) == 32
+
+
+# --------------------------------------------------------------------- discrete Gaussian noise
+
+
+def discrete_gaussian_law(sigma):
+    """Return (outputs, chances) of all but a share of 1e-30 of the noise, summed as it stands."""
+    outputs = np.arange(-math.ceil(12 * sigma) - 2, math.ceil(12 * sigma) + 3)
+    weights = np.exp(-(outputs**2) / (2 * sigma**2))
+    return outputs, weights / weights.sum()
+
+
+def discrete_gaussian_cdf(sigma):
+    outputs, chances = discrete_gaussian_law(sigma)
+    upto = np.append(0, np.cumsum(chances))
+    return lambda y: upto[np.searchsorted(outputs, y, side="right")]
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(5), Fraction(31, 3)])
+def test_discrete_gaussian_sampler_has_exactly_the_law(variance, exp_coin):
+    # No randomness: every branch is followed, up to a chance of 1e-6 in all.
+    def program(choose, below):
+        exp_coin(choose)
+        return m._discrete_gaussian(variance, below)
+
+    scale = math.isqrt(math.floor(variance)) + 1  # of the discrete Laplace proposal
+    assert scale != 2  # or its sign would look like an opening
+    found, lost = one_round(program, opening=scale, least=1e-9)
+    assert lost < 1e-6
+    for k, chance in zip(*discrete_gaussian_law(math.sqrt(variance)), strict=True):
+        assert found.get(int(k), 0) == pytest.approx(chance, abs=1e-6)
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(5), Fraction(0.1) * 7])
+def test_discrete_gaussian_sampler_stays_with_whole_numbers(variance, monkeypatch):
+    coins = []
+    flip = m._bernoulli_exp
+
+    def coin(numerator, denominator, below):
+        coins.append((numerator, denominator))
+        return flip(numerator, denominator, below)
+
+    monkeypatch.setattr(m, "_bernoulli_exp", coin)
+    below = m._uniform_integers(np.random.default_rng(SEED))
+    draws = [m._discrete_gaussian(variance, below) for _ in range(50)]
+    assert {type(number) for number in [*draws, *itertools.chain(*coins)]} == {int}
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.3, 0.99, 1, 1.01, 2.5, 40])
+def test_discrete_gaussian_pmf_is_the_normalised_weight(sigma):
+    outputs, chances = discrete_gaussian_law(sigma)
+    np.testing.assert_allclose(
+        m.discrete_gaussian_pmf(outputs, sigma=sigma), chances, rtol=1e-12, atol=1e-300
+    )
+    assert type(m.discrete_gaussian_pmf(3, sigma=sigma)) is float
+
+
+def test_discrete_gaussian_pmf_stands_extremes():
+    assert m.discrete_gaussian_pmf(0, sigma=1e-320) == 1
+    assert m.discrete_gaussian_pmf(1, sigma=1e-320) == 0
+    assert m.discrete_gaussian_pmf(-(2**63), sigma=1) == 0
+    wide = m.discrete_gaussian_pmf(10**12, sigma=1e12)  # so coarse a law is the normal one
+    assert wide == pytest.approx(stats.norm(scale=1e12).pdf(1e12), rel=1e-12)
+    with pytest.raises(ValueError, match="sigma must be a finite number above 0, got 0"):
+        m.discrete_gaussian_pmf(1, sigma=0)
+    with pytest.raises(TypeError, match="k must be an integer"):
+        m.discrete_gaussian_pmf(0.5, sigma=1)
+
+
+@pytest.mark.parametrize(
+    ("sensitivity", "rho"), [(1, 0.5), (1, Fraction(1, 50)), (2, 7), (0.3, 1.7), (1, 1e-9)]
+)
+def test_discrete_gaussian_mechanism_has_the_law(sensitivity, rho, rng):
+    # False alarm <= 1e-9 (DKW, 10,000 draws: band 0.033). Twice the variance is 0.08 off.
+    noise = m.discrete_gaussian_mechanism(
+        np.full(10_000, 17), sensitivity=sensitivity, rho=rho, rng=rng
+    ) - 17  # fmt: skip
+    sigma = sensitivity / math.sqrt(2 * rho)
+    assert m.discrete_gaussian_sigma(sensitivity=sensitivity, rho=rho) == pytest.approx(sigma)
+    law = discrete_gaussian_cdf(sigma) if sigma < 1e3 else stats.norm(scale=sigma).cdf
+    assert_follows(noise, law)
+
+
+def test_each_value_of_discrete_gaussian_has_its_frequency(rng):
+    # False alarm <= 1e-9 (exact binomial for each of 13 cells, Bonferroni).
+    noise = m.discrete_gaussian_mechanism(np.zeros(30_000, int), sensitivity=2, rho=0.5, rng=rng)
+    inner = np.arange(-5, 6)
+    counts = [int((noise == k).sum()) for k in inner]
+    counts = [int((noise < -5).sum()), *counts, int((noise > 5).sum())]
+    chances = m.discrete_gaussian_pmf(inner, sigma=2)
+    tail = (1 - chances.sum()) / 2
+    assert_frequencies(counts, [tail, *chances, tail])
+
+
+def test_coordinates_get_independent_discrete_gaussian_noise(rng):
+    # False alarm <= 1e-9 for each: two independent signs agree half of the time (exact binomial;
+    # at rho 1e-12 the noise is 0 with chance 6e-7, which shifts that by less).
+    pairs = m.discrete_gaussian_mechanism(
+        np.zeros((10_000, 2), dtype=int), sensitivity=1, rho=1e-12, rng=rng
+    )
+    first, second = (pairs > 0).T
+    assert stats.binomtest(int((first == second).sum()), 10_000, 0.5).pvalue > ALARM
+    median = stats.norm.ppf(0.75) / math.sqrt(2e-12)  # of |noise|
+    larger = int((np.abs(pairs) > median).all(axis=1).sum())
+    assert stats.binomtest(larger, 10_000, 0.25).pvalue > ALARM
+
+
+def test_discrete_gaussian_releases_keep_their_kind_and_their_range(rng):
+    for value in (3, np.int64(3), np.array(3, dtype=np.uint8)):
+        assert type(m.discrete_gaussian_mechanism(value, sensitivity=1, rho=1, rng=rng)) is int
+    assert m.discrete_gaussian_mechanism([], sensitivity=1, rho=1, rng=rng).shape == (0,)
+    # Beyond int64 an array is set to its ends, here all but 2e-20 of it; a number is not.
+    ends = m.discrete_gaussian_mechanism(np.zeros(40, int), sensitivity=1, rho=1e-78, rng=rng)
+    assert ends.dtype == np.int64 and set(ends.tolist()) == {-(2**63), 2**63 - 1}
+    assert abs(m.discrete_gaussian_mechanism(0, sensitivity=1, rho=1e-78, rng=rng)) > 2**64
+
+
+def test_discrete_gaussian_noise_is_calibrated_exactly(monkeypatch, rng):
+    variances = []
+    monkeypatch.setattr(
+        m, "_discrete_gaussian", lambda variance, below: variances.append(variance) or 0
+    )
+    for sensitivity, rho in [(1, Fraction(1, 3)), (Fraction(2, 7), 5), (0.1, 0.3), (3, 1e-9)]:
+        released = m.discrete_gaussian_mechanism(
+            [[4, 5]], sensitivity=sensitivity, rho=rho, rng=rng
+        )
+        assert released.tolist() == [[4, 5]]
+        assert variances == [Fraction(sensitivity) ** 2 / (2 * Fraction(rho))] * 2
+        variances.clear()
+
+
+@pytest.mark.parametrize("sigma", [0.4, 1, 3.7])
+def test_discrete_gaussian_is_rho_zcdp_for_whole_shifts_and_no_less(sigma):
+    # No randomness: the Renyi divergence of every order, by its definition, on the exact law.
+    outputs = np.arange(-700, 701)
+    exponent = -(outputs**2) / (2 * sigma**2)
+    log_total = np.log(discrete_gaussian_law(sigma)[1].max())  # -log of the normaliser
+
+    for shift in (1, 2, 5):
+        moved = -((outputs - shift) ** 2) / (2 * sigma**2)
+        for order in (1.01, 1.3, 2, 2.5, 3, 17, 64.5):
+            terms = order * exponent + (1 - order) * moved
+            peak = terms.max()
+            log_sum = peak + np.log(np.exp(terms - peak).sum()) + log_total
+            divergence = log_sum / (order - 1)
+            rho = shift**2 / (2 * sigma**2)
+            assert divergence <= order * rho * (1 + 1e-9)
+            if order == int(order):  # then the completed square is centred on a whole number
+                assert divergence == pytest.approx(order * rho, rel=1e-9)
+
+
+@pytest.mark.parametrize(("rho", "delta"), [(0.1, 1e-5), (0.5, 1e-9), (3, 1e-3)])
+def test_zcdp_epsilon_holds_for_discrete_gaussian_noise(rho, delta):
+    # No randomness: the hockey-stick divergence of the two exact laws, a whole shift apart.
+    epsilon = zcdp_epsilon(rho, delta)
+    for sensitivity in (1, 3):
+        sigma = m.discrete_gaussian_sigma(sensitivity=sensitivity, rho=rho)
+        outputs = np.arange(-200, 201)
+        here = m.discrete_gaussian_pmf(outputs, sigma=sigma)
+        there = m.discrete_gaussian_pmf(outputs - sensitivity, sigma=sigma)
+        spent = np.maximum(here - math.exp(epsilon) * there, 0).sum()
+        assert 0 < spent <= delta
+
+
+@pytest.mark.parametrize("rho", [1e308, 1e305, Fraction(10) ** 307])
+def test_discrete_gaussian_noise_too_narrow_or_too_wide_is_refused(rho):
+    sentence = r"sensitivity / sqrt\(2 rho\) must lie between 1e-150 and 1e150, got sensitivity="
+    assert_refused("discrete gaussian", ValueError, sentence, rho=rho)
+    assert_refused("discrete gaussian", ValueError, sentence, rho=1 / rho, sensitivity=1)
+    with pytest.raises(ValueError, match=sentence):
+        m.discrete_gaussian_sigma(sensitivity=1, rho=rho)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "sentence"),
+    [
+        (3.0, TypeError, "value must be an integer or an array of integers, got 3.0"),
+        ([1.0, 2.0], TypeError, "value must be an integer .* got float64 values"),
+        (True, TypeError, "value must be an integer .* got True"),
+        (2**63, ValueError, r"value must lie from -2\*\*63 to 2\*\*63 - 1, got 9223372"),
+    ],
+)
+def test_discrete_gaussian_takes_integers_only(value, error, sentence):
+    assert_refused("discrete gaussian", error, sentence, value)
