@@ -1,6 +1,6 @@
 """ReLU networks by hand, any number of one shape at once: forward, backward, clip (notebook 04).
 
-The book-keeping of `gradients`, without autograd and with a leading axis for the networks. One
+The book-keeping of `gradients`, without autograd and with a leading axis for the networks. A small
 network trains faster than by autograd without privacy, and 64 train in the time of a few.
 """
 
