@@ -23,6 +23,17 @@ Made by `{command}` on {date.today().isoformat()}.
 {versions}."""
 
 
+def finish(text, missed, path, *, check):
+    """Print the report and the bars that are missed; with `check` return 1 for any, else write."""
+    print(text)
+    for sentence in missed:
+        print(f"Missed: {sentence}.")
+    if check:
+        return int(bool(missed))
+    path.write_text(text, encoding="utf-8", newline="\n")
+    return 0
+
+
 def digits(value):
     """Three digits, without an exponent."""
     places = max(0, 2 - math.floor(math.log10(value))) if value > 0 else 0

@@ -17,7 +17,7 @@ import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
-from _tables import digits, made_by, one_thread, table
+from _tables import digits, finish, made_by, one_thread, table
 
 HERE = Path(__file__).resolve().parent
 SETTINGS, TABLE = HERE / "accounting_settings.csv", HERE / "accounting.md"
@@ -387,15 +387,8 @@ def main(arguments):
     logging.disable(logging.CRITICAL)
     settings = read_settings()
     results, tiny = measure_all(settings), measure_tiny()
-    text = report(results, tiny, settings)
-    print(text)
-    missed = missed_bars(results, tiny)
-    for sentence in missed:
-        print(f"Missed: {sentence}.")
-    if "--check" in arguments:
-        return int(bool(missed))
-    TABLE.write_text(text, encoding="utf-8", newline="\n")
-    return 0
+    text, missed = report(results, tiny, settings), missed_bars(results, tiny)
+    return finish(text, missed, TABLE, check="--check" in arguments)
 
 
 if __name__ == "__main__":

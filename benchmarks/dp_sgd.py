@@ -18,7 +18,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from _tables import digits, made_by, one_thread, table
+from _tables import digits, finish, made_by, one_thread, table
 
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "dp_sgd.md"
@@ -501,15 +501,7 @@ def main(arguments):
 
     torch.set_num_threads(1)
     results = measure_all()
-    text = report(results)
-    print(text)
-    missed = missed_bars(results)
-    for sentence in missed:
-        print(f"Missed: {sentence}.")
-    if "--check" in arguments:
-        return int(bool(missed))
-    TABLE.write_text(text, encoding="utf-8", newline="\n")
-    return 0
+    return finish(report(results), missed_bars(results), TABLE, check="--check" in arguments)
 
 
 if __name__ == "__main__":

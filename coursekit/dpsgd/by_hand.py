@@ -1,7 +1,7 @@
 """ReLU networks by hand, any number of one shape at once: forward, backward, clip (notebook 04).
 
 The book-keeping of `gradients`, without autograd and with a leading axis for the networks. A small
-network trains faster than by autograd without privacy, and 64 train in the time of a few.
+network trains faster than by autograd without privacy, and of many together each costs less.
 """
 
 from itertools import pairwise

@@ -12,7 +12,7 @@ from coursekit import _arguments
 from coursekit.dpsgd.by_hand import ReluNets
 from coursekit.dpsgd.gradients import cross_entropy
 from coursekit.dpsgd.inputs import checked
-from coursekit.dpsgd.models import mlp
+from coursekit.dpsgd.models import draw_evenly, mlp
 from coursekit.dpsgd.steps import (
     SILENT,
     clipping_norm,
@@ -65,7 +65,8 @@ def train_dp_ensemble(
     trained `BLOCK` at a time, blocks side by side in `threads` threads, which changes no result.
     The models of a block draw the same positions in their own, randomly ordered, lists of records:
     each model's batches are Poisson, which is what its promise needs, but batches of two models
-    are not independent. The ledger holds for each model alone; releasing several adds up.
+    are not independent. The ledger holds for each model alone; releasing several adds up. The
+    number of records of a model and that of the classes, which is read off `y`, count as public.
 
     Adjacency: add/remove; sampler: Poisson. Raises: TypeError or ValueError as `train_dp_sgd`, and
     for models with different numbers of records.
@@ -113,10 +114,8 @@ def _train_block(X, y, widths, rate, steps, plan, members, rng):
     count, size = members.shape
     parameters = sum((a + 1) * b for a, b in pairwise(widths)) * count
     nets = ReluNets(count, widths, *torch.zeros(2, parameters, dtype=X.dtype))
-    for layer in nets.layers:
-        for parameter in layer:
-            drawn = (2 * rng.random(parameter.shape) - 1) * layer[0].shape[-1] ** -0.5
-            parameter.copy_(torch.from_numpy(drawn))
+    for inputs, layer in zip(widths[:-1], nets.layers, strict=True):
+        draw_evenly(layer, inputs, rng)
     members = torch.from_numpy(rng.permuted(members, axis=1))
     take_step = step_taker(nets, rng=rng, **plan)
     for _ in range(steps):

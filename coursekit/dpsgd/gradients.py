@@ -4,8 +4,9 @@ A linear layer computes z = W a + b. One record's gradient of W is the outer pro
 comes back to z and what went in, so its norm is |g| |a|, and the sum over records with shares c is
 G^T diag(c) A. So backward to every z is all that is needed, and nothing of the size (records,
 parameters) is built (Goodfellow 2015, arXiv:1510.01799; in one pass, as "book-keeping": Bu, Wang,
-Zha, Karypis 2023, ICML). A convolution is a linear layer over patches. Other layers go through
-`torch.func`, which builds every gradient and is slower.
+Zha, Karypis 2023, ICML). A convolution is a linear layer over patches: there the gradients of the
+one layer are built while they fit, which is quicker. Other layers go through `torch.func`, which
+builds every gradient and is slower.
 """
 
 import copy

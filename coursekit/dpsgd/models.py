@@ -84,8 +84,12 @@ def _drawn(model, seed, dtype):
         raise ValueError(f"dtype must be torch.float64 or torch.float32, got {dtype!r}.")
     for layer in model.to(dtype):
         if hasattr(layer, "weight"):
-            reach = layer.weight[0].numel() ** -0.5
-            for parameter in layer.parameters():
-                drawn = (2 * rng.random(tuple(parameter.shape)) - 1) * reach
-                parameter.data.copy_(torch.from_numpy(drawn))
+            draw_evenly(layer.parameters(), layer.weight[0].numel(), rng)
     return model
+
+
+def draw_evenly(parameters, inputs, rng):
+    """Fill a layer's parameters with numbers from -1/sqrt(inputs) to 1/sqrt(inputs)."""
+    for parameter in parameters:
+        drawn = (2 * rng.random(tuple(parameter.shape)) - 1) * inputs**-0.5
+        parameter.data.copy_(torch.from_numpy(drawn))

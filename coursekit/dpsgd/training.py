@@ -48,7 +48,7 @@ def per_example_norms(model, X, y, *, loss=cross_entropy):
 
     The gradient is that of the record's own loss. X (records, ...), y (records,), arrays or
     tensors; `loss` takes outputs and y and returns (records,). No gradient is built for linear
-    layers: see `gradients`. Nothing private about it: norms come from the records as they are.
+    layers: see `gradients`. Not for release: the norms come without noise.
     Raises: TypeError or ValueError for bad X or y, or a model that mixes records (BatchNorm).
     Source: Goodfellow (2015), arXiv:1510.01799.
 

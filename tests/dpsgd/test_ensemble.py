@@ -88,6 +88,20 @@ def test_noise_is_independent_over_networks_and_steps(dtype):
     assert np.abs(between).max() < 1.2 * stats.norm.isf(1e-9 / 380)  # margin for products' tails
 
 
+def test_batches_are_poisson():
+    x, y, member, sizes = np.zeros((12, 1)), np.zeros(12, int), np.ones((2, 12), bool), []
+    setting = dict(hidden=[], noise_multiplier=0, max_grad_norm=1e-3, sampling_rate=0.25, steps=1)
+    for seed in range(300):  # every clipped gradient is the same, so the move counts the batch
+        runs = [train_dp_ensemble(x, y, member, seed=seed, learning_rate=rate, **setting)
+                for rate in (1e-30, 1.0)]
+        move = (runs[1].logits(x) - runs[0].logits(x))[:, 0, 0] * 3 / 1e-3 * math.sqrt(2)
+        np.testing.assert_allclose(move, np.rint(move), atol=1e-6)
+        sizes.append(np.rint(move[0]))
+    share = np.searchsorted(np.sort(sizes), np.arange(13), side="right") / 300
+    far = np.abs(share - stats.binom.cdf(np.arange(13), 12, 0.25)).max()
+    assert far < math.sqrt(math.log(2 / 1e-9) / 600)  # Dvoretzky-Kiefer-Wolfowitz
+
+
 def test_threads_and_blocks_change_nothing():
     one = train_dp_ensemble(X, Y, HALVES, **GOOD).logits(X)
     np.testing.assert_array_equal(one, train_dp_ensemble(X, Y, HALVES, threads=2, **GOOD).logits(X))
