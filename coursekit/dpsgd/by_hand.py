@@ -4,41 +4,14 @@ The book-keeping of `gradients`, without autograd and with a leading axis for th
 network trains faster than by autograd without privacy, and of many together each costs less.
 """
 
-from itertools import pairwise
-
 import torch
 from torch import nn
 
+from coursekit.ensemble import ReluNets
 
-class ReluNets:
-    """Networks of layer sizes `widths`, with ReLU between layers and cross-entropy at the end.
 
-    `parameters` is one vector: the first layer's weights of every network, its biases, the second
-    layer's, and so on. `total` has the same layout; `clipped_sum` writes to it. Shapes below are
-    those of `count` networks; if it is None there is one, and no axis for it.
-    """
-
-    def __init__(self, count, widths, parameters, total):
-        many, shapes = () if count is None else (count,), []
-        for inside, outside in pairwise(widths):
-            shapes += [(*many, outside, inside), (*many, 1, outside)]
-        sizes = [torch.Size(shape).numel() for shape in shapes]
-        self.parameters, self.total = parameters, total
-        layers, sums = (
-            [part.view(shape) for part, shape in zip(flat.split(sizes), shapes, strict=True)]
-            for flat in (parameters, total)
-        )
-        self.layers = list(zip(layers[::2], layers[1::2], strict=True))
-        self.sums = list(zip(sums[::2], sums[1::2], strict=True))
-
-    def forward(self, X):
-        """Return each layer's inputs, then the logits; X (networks or 1, records, features)."""
-        kept = [X]
-        for weight, bias in self.layers:
-            if len(kept) > 1:
-                kept[-1].relu_()
-            kept.append(torch.matmul(kept[-1], weight.mT).add_(bias))
-        return kept
+class ClippedNets(ReluNets):
+    """ReLU networks with cross-entropy, whose `total` holds sums of clipped gradients."""
 
     @torch.inference_mode()
     def clipped_sum(self, X, y, max_grad_norm):

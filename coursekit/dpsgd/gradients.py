@@ -17,7 +17,7 @@ from torch.func import functional_call, grad_and_value, vmap
 from torch.nn import functional as F
 
 from coursekit.dpsgd.by_hand import (
-    ReluNets,
+    ClippedNets,
     clip_shares,
     outer_norms,
     relu_widths,
@@ -63,7 +63,7 @@ class Gradients:
             for layer in self.layers:
                 layer.register_forward_hook(self._keep)
         if widths and len(self.layers) == len(widths) - 1 and loss is cross_entropy:
-            ways["by hand"] = ReluNets(None, widths, self.parameters, self.total).clipped_sum
+            ways["by hand"] = ClippedNets(None, widths, self.parameters, self.total).clipped_sum
         results = {name: self._tried(way, *probe) for name, way in ways.items()}
         right = [name for name in ways if _close(results[name], results["torch.func"])]
         self.method = right[-1] if method is None else right[right.index(method)]

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from coursekit import _arguments
+from coursekit.ensemble import draw_evenly
 
 ACTIVATIONS = {"relu": nn.ReLU, "tanh": nn.Tanh}
 DTYPES = (torch.float64, torch.float32)
@@ -86,10 +87,3 @@ def _drawn(model, seed, dtype):
         if hasattr(layer, "weight"):
             draw_evenly(layer.parameters(), layer.weight[0].numel(), rng)
     return model
-
-
-def draw_evenly(parameters, inputs, rng):
-    """Fill a layer's parameters with numbers from -1/sqrt(inputs) to 1/sqrt(inputs)."""
-    for parameter in parameters:
-        drawn = (2 * rng.random(tuple(parameter.shape)) - 1) * inputs**-0.5
-        parameter.data.copy_(torch.from_numpy(drawn))

@@ -7,9 +7,7 @@ import torch
 
 from coursekit import _arguments
 from coursekit.accounting import Ledger, calibrate_noise
-
-OPTIMISERS = ("sgd", "momentum", "adam")
-SILENT = 5  # seconds before a progress bar appears
+from coursekit.ensemble import OPTIMISERS, updater
 
 
 def poisson_batch(records, sampling_rate, rng):
@@ -39,13 +37,15 @@ def step_taker(
     """Return a function that takes one step on a batch (X, y) and returns norms and losses.
 
     `gradients` has `clipped_sum`, which writes to `total`, and `parameters`, one vector of the same
-    layout: a `Gradients` or `ReluNets`. The noise is independent in each number of each step.
+    layout: a `Gradients` or `ClippedNets`. The noise is independent in each number of each step.
     """
     parameters, total = gradients.parameters, gradients.total
     scale = noise_multiplier * max_grad_norm if noise_multiplier else 0.0
     bound = torch.tensor(max_grad_norm, dtype=total.dtype)  # quicker than a float
     noise = _noise(total, rng)
-    update = _update(optimiser, parameters, total, learning_rate, expected_batch_size)
+    rate = _arguments.positive(learning_rate, "learning_rate")
+    optimiser = _arguments.one_of(optimiser, "optimiser", OPTIMISERS)
+    update = updater(optimiser, parameters, total, rate, 1 / expected_batch_size)
 
     def step(X, y):
         norms, losses = gradients.clipped_sum(X, y, bound)
@@ -67,25 +67,6 @@ def _noise(total, rng):
     generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
     noise = torch.empty_like(total)
     return lambda: noise.normal_(generator=generator)
-
-
-def _update(optimiser, parameters, total, learning_rate, expected_batch_size):
-    """Return what moves the parameters by one step along total / expected_batch_size."""
-    rate = _arguments.positive(learning_rate, "learning_rate")
-    name = _arguments.one_of(optimiser, "optimiser", OPTIMISERS)
-    if name == "sgd":
-        return lambda: parameters.sub_(total, alpha=rate / expected_batch_size)
-    parameters.grad = torch.empty_like(total)
-    if name == "momentum":
-        step = torch.optim.SGD([parameters], lr=rate, momentum=0.9).step
-    else:
-        step = torch.optim.Adam([parameters], lr=rate).step
-
-    def update():
-        torch.div(total, expected_batch_size, out=parameters.grad)
-        step()
-
-    return update
 
 
 class NoPromise(Ledger):

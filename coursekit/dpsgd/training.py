@@ -20,7 +20,6 @@ from coursekit.accounting import Ledger
 from coursekit.dpsgd.gradients import Gradients, cross_entropy
 from coursekit.dpsgd.inputs import checked
 from coursekit.dpsgd.steps import (
-    SILENT,
     clipping_norm,
     poisson_batch,
     promise,
@@ -28,6 +27,7 @@ from coursekit.dpsgd.steps import (
     seeded,
     step_taker,
 )
+from coursekit.ensemble import SILENT
 
 
 class Training(NamedTuple):

@@ -11,7 +11,7 @@ from scipy import stats
 
 from coursekit.accounting import epsilon_bounds
 from coursekit.dpsgd import mlp, train_dp_ensemble
-from coursekit.dpsgd.by_hand import ReluNets
+from coursekit.dpsgd.by_hand import ClippedNets
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(12, 5)), RNG.integers(0, 3, 12)
@@ -34,7 +34,7 @@ def as_model(nets, i):
 def test_clipped_sums_equal_the_plain_ones(widths, C):
     size = sum((a + 1) * b for a, b in pairwise(widths))
     parameters = torch.from_numpy(RNG.normal(size=7 * size))
-    nets = ReluNets(7, widths, parameters, torch.zeros_like(parameters))
+    nets = ClippedNets(7, widths, parameters, torch.zeros_like(parameters))
     rows = torch.from_numpy(np.stack([RNG.permutation(12)[:8] for _ in range(7)]))
     x, y = torch.from_numpy(X), torch.from_numpy(Y)
     norms, losses = nets.clipped_sum(x[rows], y[rows], C)
@@ -104,7 +104,7 @@ def test_batches_are_poisson():
 
 def test_threads_and_blocks_change_nothing():
     one = train_dp_ensemble(X, Y, HALVES, **GOOD).logits(X)
-    np.testing.assert_array_equal(one, train_dp_ensemble(X, Y, HALVES, threads=2, **GOOD).logits(X))
+    np.testing.assert_array_equal(one, train_dp_ensemble(X, Y, HALVES, jobs=2, **GOOD).logits(X))
     first = train_dp_ensemble(X, Y, HALVES[:16], **GOOD).logits(X)
     np.testing.assert_array_equal(one[:16], first)
     threads = torch.get_num_threads()
@@ -127,9 +127,9 @@ def test_ledger_and_target():
         ({"membership": np.triu(np.ones((12, 12)))}, "same number of records, .* from 1 to 12"),
         ({"membership": np.zeros((3, 12))}, "at least 1; got from 0 to 0"),
         ({"membership": np.zeros((0, 12))}, "at least 1"),
-        ({"hidden": 4}, "hidden must be a list of sizes"),
-        ({"hidden": [0]}, "each of widths must be"),
-        ({"threads": 0}, "threads must be"),
+        ({"hidden": "4"}, "hidden must be a list of sizes"),
+        ({"hidden": [0]}, "each of hidden must be"),
+        ({"jobs": 0}, "jobs must be"),
         ({"optimiser": "x"}, "optimiser must be one of"),
         ({"steps": 0}, "steps must be"),
         ({"y": Y - 1}, "y must hold one class"),
