@@ -3,8 +3,13 @@
 import math
 import os
 import platform
+import re
+import statistics
+import subprocess
+import sys
 from datetime import date
 from importlib import metadata
+from pathlib import Path
 
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
@@ -32,6 +37,23 @@ def finish(text, missed, path, *, check):
         return int(bool(missed))
     path.write_text(text, encoding="utf-8", newline="\n")
     return 0
+
+
+def ratio(taken, name, base):
+    """Return the median over the turns of a method's time over another's in the same turn."""
+    return statistics.median(a / b for a, b in zip(taken[name], taken[base], strict=True))
+
+
+def peak_memory():
+    """Return the peak memory of this process, in MB (Linux only)."""
+    status = Path("/proc/self/status").read_text("ascii")
+    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024
+
+
+def peak_memory_of(script, *arguments):
+    """Return what a process of its own prints: `script --memory`, and what is to be measured."""
+    command = [sys.executable, script, "--memory", *map(str, arguments)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def digits(value):

@@ -8,9 +8,7 @@ median over the turns: what else the machine does then hits all of them.
 """
 
 import copy
-import re
 import statistics
-import subprocess
 import sys
 import time
 import warnings
@@ -18,7 +16,7 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from _tables import digits, finish, made_by, one_thread, table
+from _tables import digits, finish, made_by, one_thread, peak_memory, peak_memory_of, ratio, table
 
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "dp_sgd.md"
@@ -170,11 +168,6 @@ def by_turns(calls, turns=TURNS, turn=TURN):
     return taken
 
 
-def ratio(taken, name, base):
-    """Return the median over the turns of a method's time over another's in the same turn."""
-    return statistics.median(a / b for a, b in zip(taken[name], taken[base], strict=True))
-
-
 def time_steps(name):
     net, X, y = problem(name)
     made = methods_for(name).items()
@@ -289,12 +282,6 @@ def many(models=64, records=600, batch=64, steps=100):
     return taken
 
 
-def memory(name, method, steps=10):
-    """Return the peak memory of a process that takes steps, in MB."""
-    command = [sys.executable, __file__, "--memory", name, method, str(steps)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
 def print_memory(name, method, steps):
     import opacus.grad_sample  # all that any method imports, so that imports do not count
     import torch
@@ -305,8 +292,7 @@ def print_memory(name, method, steps):
     torch.set_num_threads(1)
     net, X, y = problem(name)
     cpu(METHODS[method](net, X, y), int(steps))
-    status = Path("/proc/self/status").read_text("ascii")
-    print(int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 1024)
+    print(peak_memory())
 
 
 # Accuracy at a given epsilon
@@ -373,7 +359,8 @@ def measure_all():
     print("64 models, memory, accuracy ...", file=sys.stderr, flush=True)
     results["many"] = many()
     results["memory"] = {
-        name: {key: memory(name, key) for key in methods_for(name)} for name in (LARGE, CNN)
+        name: {key: peak_memory_of(__file__, name, key, 10) for key in methods_for(name)}
+        for name in (LARGE, CNN)
     }
     results["accuracy"] = accuracy()
     return results

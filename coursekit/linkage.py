@@ -363,7 +363,7 @@ def synthetic_ratings(users=5000, movies=3000, *, rng):
         # the k smallest of E / weight, E exponential: k draws without replacement
         race = rng.standard_exponential(match.shape) * np.exp(-match) * (np.arange(movies) + 10)
         for row, fit, k in zip(race, match, many[first : first + 500], strict=True):
-            chosen.append(np.argpartition(row, k)[:k])
+            chosen.append(np.sort(np.argpartition(row, k)[:k]))  # sorted: the order differs by CPU
             liked.append(fit[chosen[-1]])
     user, movie = np.repeat(np.arange(users), many), np.concatenate(chosen)
     stars = 3.6 + bias[user] + quality[movie] + np.concatenate(liked)

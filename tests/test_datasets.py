@@ -1,6 +1,7 @@
 """The data: what each card says, and that the script of the shipped set still describes it."""
 
 import gzip
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -37,6 +38,13 @@ def test_no_set_is_without_a_card():
               if callable(kind) and getattr(kind, "__module__", "") == datasets.__name__
               and isinstance(kind, type(leak))}  # fmt: skip
     assert public == {source.__name__ for source in SETS[:6]}
+
+
+def test_the_readme_names_every_card():
+    text = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    for source in SETS:
+        name = f"{source.__module__}.{source.__name__}" if callable(source) else source.__name__
+        assert f"`{name.removeprefix('coursekit.')}`" in text
 
 
 def test_scaled_sets():

@@ -40,11 +40,17 @@ def test_the_command_line_loads_nothing_heavy(module):
 
 
 @pytest.mark.parametrize("module", ["coursekit.neighbours", "coursekit.mechanisms",
-                                    "coursekit.learn", "coursekit.checks.evidence"])
-def test_the_first_chapters_load_neither_torch_nor_scikit_learn(module):
+                                    "coursekit.learn", "coursekit.checks.evidence",
+                                    "coursekit.people", "coursekit.linkage", "coursekit.anonymity",
+                                    "coursekit.reconstruction", "coursekit.metrics"])
+def test_chapters_without_models_load_neither_torch_nor_scikit_learn(module):
     packages = _import(module)[1]
     assert "numpy" in packages
     assert not packages & {"torch", "sklearn", "matplotlib", "pandas"}
+
+
+def test_attacks_on_outputs_do_not_load_torch():
+    assert not _import("coursekit.membership")[1] & {"torch", "matplotlib", "pandas"}
 
 
 def test_learn_loads_scipy_only_with_a_problem_set():
