@@ -89,7 +89,7 @@ class Report:
     @property
     def strongest(self):
         """The name of the attack with the largest area under the curve, on these very records."""
-        return max(self.attacks, key=lambda name: self.attacks[name].auc.value)
+        return max(self.attacks, key=lambda name: self.attacks[name].auc)
 
     def __str__(self):
         lines = [
@@ -121,9 +121,10 @@ class Report:
         yield f"{'attack':18s}{'AUC':25s}{heads}".rstrip() + f"   ({1 - self.alpha:.0%} intervals)"
         z = -ndtri(self.alpha / 2)
         for name, attack in self.attacks.items():
-            area, margin = attack.auc.value, z * attack.auc.error
+            area, margin = attack.auc, z * attack.auc.error
             cells = [(area, max(0.0, area - margin), min(1.0, area + margin))]
-            cells += [rate and (rate.tpr, *rate.tpr_interval) for rate in attack.rates.values()]
+            for rate in attack.rates.values():
+                cells.append(None if rate is None else (rate, *rate.tpr_interval))
             texts = ["{:.3f} ({:.3f} to {:.3f})".format(*cell) if cell else "–" for cell in cells]
             yield name.ljust(18) + "".join(text.ljust(25) for text in texts).rstrip()
         few = [fpr for fpr, rate in rates.items() if rate is None]
@@ -136,8 +137,8 @@ class Report:
     def _posteriors(self):
         name = self.strongest
         for fpr, rate in self.attacks[name].rates.items():
-            if rate and rate.tpr + rate.fpr:
-                chances = [metrics.posterior(rate.tpr, rate.fpr, prior) for prior in self.priors]
+            if rate is not None and rate + rate.fpr:
+                chances = [metrics.posterior(rate, rate.fpr, prior) for prior in self.priors]
                 listed = ", ".join(
                     f"{chance:.1%} where {prior:.0%} are members"
                     for prior, chance in zip(self.priors, chances, strict=True)
@@ -150,7 +151,7 @@ class Report:
 
         name, least = self.strongest, 1 / (2 * self.non_members)
         best = self.attacks[name]
-        title = f"{name}: AUC {best.auc.value:.2f} for telling members from non-members."
+        title = f"{name}: AUC {best.auc:.2f} for telling members from non-members."
         if self.blind.void:
             title = "Void: the groups differ without any query to the model."
         fig, ax = plots.figure(
@@ -171,7 +172,9 @@ class Report:
     def json(self):
         """Return the report as JSON text, without the curves."""
         rates = {
-            name: {f"{fpr:g}": rate and rate._asdict() for fpr, rate in attack.rates.items()}
+            name: {
+                f"{fpr:g}": getattr(rate, "__dict__", None) for fpr, rate in attack.rates.items()
+            }
             for name, attack in self.attacks.items()
         }
         found = {
@@ -183,7 +186,7 @@ class Report:
             "alpha": self.alpha,
             "attacks": {
                 name: {
-                    "auc": attack.auc.value,
+                    "auc": float(attack.auc),
                     "auc_error": attack.auc.error,
                     "tpr_at": rates[name],
                 }
@@ -238,7 +241,7 @@ def audit(
     >>> def model(rows):
     ...     sure = np.array([tuple(row) in known for row in rows]) * 5.0
     ...     return np.outer(sure, [1, -1])
-    >>> audit(model, (X[:n], y[:n]), (X[n:], y[n:])).attacks["confidence"].auc.value
+    >>> audit(model, (X[:n], y[:n]), (X[n:], y[n:])).attacks["confidence"].auc
     1.0
     """
     X, y, size = _records(members, non_members)
@@ -260,7 +263,7 @@ def audit(
         found |= _with_shadows(logits, shadow_logits, labels, drawn)
     attacks = {name: _attack(value, inside, fprs, alpha) for name, value in found.items()}
     right = scores.gap_score(logits, labels)
-    best = max(attacks, key=lambda name: attacks[name].auc.value)
+    best = max(attacks, key=lambda name: attacks[name].auc)
     return Report(
         members=size,
         non_members=len(X) - size,
@@ -450,7 +453,7 @@ def _blind(X, y, inside, seed):
     for classifier in (logistic, forest):
         folds = StratifiedKFold(5, shuffle=True, random_state=seed)
         guess = cross_val_predict(classifier, rows, inside, cv=folds, method="predict_proba")
-        areas.append(metrics.auc(guess[:, 1], inside).value)
+        areas.append(metrics.auc(guess[:, 1], inside))
     error = metrics.auc_null_error(np.count_nonzero(inside), np.count_nonzero(~inside))
     return Blind(max(areas), 0.5 - float(ndtri(BLIND_ALARM / 2)) * error)
 

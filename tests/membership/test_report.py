@@ -57,8 +57,8 @@ def test_every_kind_of_model_gives_the_same():
     for model in (net, logistic, lambda rows: softmax(logits_of(rows), axis=1)):
         other = audit(model, MEMBERS, OTHERS)
         for name in first.attacks:
-            expected = first.attacks[name].auc.value
-            assert other.attacks[name].auc.value == pytest.approx(expected, abs=1e-9)
+            expected = first.attacks[name].auc
+            assert other.attacks[name].auc == pytest.approx(expected, abs=1e-9)
     assert net.training  # put back, and Dropout was off
 
 
@@ -73,7 +73,7 @@ def test_scikit_learn_labels_need_not_be_numbers_from_0():
 
 def test_a_forest_learns_its_members_by_heart_and_the_report_says_so():
     assert REPORT.accuracy[0] == 1.0
-    assert REPORT.attacks["LiRA, online"].auc.value > 0.8
+    assert REPORT.attacks["LiRA, online"].auc > 0.8
     assert REPORT.strongest in REPORT.attacks and REPORT.doubts == []
     assert REPORT.shadows.count == 8
     index, share = REPORT.at_risk[0]
@@ -90,7 +90,7 @@ def test_the_report_prints_draws_and_writes():
     assert f"{chance:.1%} where 10% are members" in text
     assert "nan" not in text and max(map(len, text.splitlines())) < 160
     found = json.loads(REPORT.json())
-    assert found["attacks"]["loss"]["auc"] == REPORT.attacks["loss"].auc.value
+    assert found["attacks"]["loss"]["auc"] == REPORT.attacks["loss"].auc
     assert found["attacks"]["loss"]["tpr_at"]["0.01"] is None
     assert found["most_at_risk"][0]["member"] == REPORT.at_risk[0][0]
     axes = REPORT.figure().axes[0]
