@@ -450,8 +450,8 @@ def scoreboard(
         use_days: False leaves out the second term.
 
     Raises: ValueError for clues about movies or users that the ratings do not have.
-    Source: Narayanan and Shmatikov (2008), Scoreboard-RH. The three default numbers are
-    from memory; they were not checked against the paper.
+    Source: Narayanan and Shmatikov (2008), Scoreboard-RH, with its three constants as a public
+    repository quotes them.
 
     >>> ratings = ratings_of([0, 0, 1, 1, 2], [0, 1, 0, 1, 0], [5, 1, 4, 5, 3], [9, 9, 400, 9, 50])
     >>> clues = Clues(np.array([0]), np.array([[0, 1]]), np.array([[5, 1]]), np.array([[10, 9]]))
@@ -698,6 +698,8 @@ class CoarseningLaw(NamedTuple):
 
 def fit_coarsening_law(merged, unicities):
     """Return the `CoarseningLaw` that fits best (least squares).
+
+    It may exceed 1 where little is merged; it describes the range it was fitted to.
 
     Args:
         merged: antennas x hours merged into one, at least 1. unicities: as measured there.
