@@ -16,6 +16,7 @@ For those who change the course:
     python course.py bench accounting    compare with other libraries, installed into .bench alone
     python course.py bench dp_sgd        the same for training
     python course.py bench ensemble      the same for shadow models
+    python course.py bench releases      the same for anonymity and linkage
 
 The first call installs everything into .venv (or into the conda or virtual environment that is
 active) and takes a minute or two; later calls start at once. Further arguments are passed on.

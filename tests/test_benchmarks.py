@@ -26,8 +26,9 @@ def load(name):
     return module
 
 
-accounting, dp_sgd = load("accounting"), load("dp_sgd")
-BOTH = pytest.mark.parametrize("benchmark", [accounting, dp_sgd], ids=["accounting", "dp_sgd"])
+NAMES = ["accounting", "dp_sgd", "ensemble", "releases"]
+accounting, dp_sgd, ensemble, releases = ALL = [load(name) for name in NAMES]
+EACH = pytest.mark.parametrize("benchmark", ALL, ids=NAMES)
 SETTINGS = {label: (setting, exact) for label, setting, exact in accounting.read_settings()}
 
 
@@ -42,7 +43,7 @@ def lines_of(number):
 # The committed table
 
 
-@BOTH
+@EACH
 def test_the_command_in_the_table_is_one_that_course_py_has(benchmark):
     text = benchmark.TABLE.read_text("utf-8")
     (command,) = re.findall(r"Made by `(.+?)`", text)
@@ -63,7 +64,7 @@ def test_the_table_has_every_setting_and_every_method():
     assert [float(row[0]) for row in lines_of(2)] == list(accounting.TINY)
 
 
-@BOTH
+@EACH
 def test_the_table_was_made_with_the_pinned_versions(benchmark):
     text = benchmark.TABLE.read_text("utf-8")
     pinned = (FOLDER / "requirements.txt").read_text("utf-8")
@@ -74,7 +75,7 @@ def test_the_table_was_made_with_the_pinned_versions(benchmark):
     assert all(f"{name} " in text for name in benchmark.COMPARED)
 
 
-@BOTH
+@EACH
 def test_the_table_says_nothing_of_the_machine_but_its_kind(benchmark):
     text = benchmark.TABLE.read_text("utf-8")
     assert not re.search(r"(?<![\w`.])/\w+/|[A-Z]:\\", text)
@@ -322,3 +323,54 @@ def test_both_benchmarks_write_what_they_print_and_tell_by_the_exit_code(monkeyp
     assert dp_sgd.main([]) == 0 and "made" in dp_sgd.TABLE.read_text("utf-8")
     with pytest.raises(SystemExit, match="There is no --chekc"):
         dp_sgd.main(["--chekc"])
+
+
+# The two smaller benchmarks
+
+
+def good_ensemble():
+    taken = {ensemble.PLAIN: [16, 32], "stacked, 1 job": [2, 4], "stacked, 2 jobs": [1, 2]}
+    return {"found": {"float32": (taken, 5), "float64": (taken, 12)}, "memory": 20}
+
+
+def good_releases():
+    ours = {"k-anonymity": 0.01, "t-closeness": 0.02}
+    theirs = {name: 100 * taken for name, taken in ours.items()}
+    return {"bars": dict(releases.BARS), "ours": ours, "theirs": theirs}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "good", "change", "words"),
+    [
+        (ensemble, good_ensemble, lambda r: r["found"]["float32"][0].update(
+            {"stacked, 2 jobs": [1.1, 2.2]}), "float32: stacked is 16 times faster (14.5)"),
+        (ensemble, good_ensemble, lambda r: r.update(memory=21), "20 MB more than one model (21)"),
+        (ensemble, good_ensemble, lambda r: r["found"].update(
+            float64=(r["found"]["float64"][0], 13)), "float64: the whole job takes 12 s (13.0)"),
+        (releases, good_releases, lambda r: r["bars"].update(Mondrian=1.1), "Mondrian takes 1.0 s"),
+        (releases, good_releases, lambda r: r["theirs"].update({"k-anonymity": 0.5}),
+         "k-anonymity: 100 times faster than pycanon (50)"),
+    ],
+)  # fmt: skip
+def test_good_results_miss_no_bar_and_bad_ones_the_right_one(
+    benchmark, good, change, words, monkeypatch, tmp_path
+):
+    results = good()
+    monkeypatch.setattr(benchmark, "TABLE", tmp_path / "table.md")
+    monkeypatch.setattr(benchmark, "measure_all", lambda: results)
+    monkeypatch.setattr(benchmark, "made_by", lambda command, packages: "made")
+    assert benchmark.missed_bars(results) == [] and benchmark.main(["--check"]) == 0
+    change(results)
+    (sentence,) = benchmark.missed_bars(results)
+    assert words in sentence
+    assert benchmark.main(["--check"]) == 1 and not benchmark.TABLE.exists()
+    assert benchmark.main([]) == 0 and "made" in benchmark.TABLE.read_text("utf-8")
+    with pytest.raises(SystemExit, match="There is no --chekc"):
+        benchmark.main(["--chekc"])
+
+
+def test_their_tables_have_a_row_for_each_thing_measured():
+    for benchmark, names in ((ensemble, [ensemble.PLAIN, "stacked, 2 jobs"]),
+                             (releases, [*releases.BARS, "k-anonymity"])):  # fmt: skip
+        text = benchmark.TABLE.read_text("utf-8")
+        assert all(f"| {name} |" in text for name in names)

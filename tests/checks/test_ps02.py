@@ -246,16 +246,6 @@ def test_sum_with_an_unclipped_outlier_is_refused_whatever_its_noise():
 # What a learner reads
 
 
-@pytest.mark.parametrize("exercise", [e for e in ps02.EXERCISES if e.function],
-                         ids=lambda exercise: exercise.key)
-def test_a_learner_reads_the_name_of_the_mistake_and_its_sentence(exercise, capsys):
-    mistake = exercise.mistakes[0]
-    check(exercise.key, namespace={exercise.function: mistake.wrong})
-    told = " ".join(capsys.readouterr().out.split())
-    assert f"✘ {exercise.key} Not yet. ({mistake.name})" in told
-    assert mistake.message in told
-
-
 def test_unnamed_noise_gets_advice_and_a_wrong_shape_is_told(capsys):
     check("2.3", namespace={"noisy_count": count_plus(UNLISTED["student-t"])})
     assert "do not follow the law" in (told := capsys.readouterr().out) and "root of 2" in told
@@ -289,14 +279,3 @@ def test_letter_to_meera_has_its_arithmetic_right():
     assert f"each have scale {sensitivity * 4:.2f}" in letter
     assert len(str(int(math.exp(weeks)))) == 23 and "23 digits" in letter
     assert round(math.sqrt(weeks)) == 7 and "seven times smaller" in letter
-
-
-def test_points_are_those_of_the_first_cell():
-    coded = sum(exercise.points for exercise in ps02.EXERCISES if exercise.function)
-    written = sum(exercise.points for exercise in ps02.EXERCISES if not exercise.function)
-    assert f"**Points** {coded + written}: {coded} for the eight" in PROSE["title"]
-    assert f"and {written} for the written one" in PROSE["title"]
-    for exercise in ps02.EXERCISES:
-        task = PROSE["task-" + exercise.key.replace(".", "-")]
-        unit = "point" if exercise.points == 1 else "points"
-        assert task.startswith(f"## {exercise.key} {exercise.title} ({exercise.points} {unit})")

@@ -12,7 +12,6 @@ from scipy import stats
 from coursekit import accounting
 from coursekit.checks import ps04
 from coursekit.checks.exercise import RIGHT, WRONG, LocalSubject
-from coursekit.learn import check
 from tests.checks.tasks import tried_examples
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -495,15 +494,6 @@ def test_every_seed_accepts_the_right_answer(exercise):
 # What a learner reads
 
 
-@pytest.mark.parametrize("exercise", CODED, ids=lambda exercise: exercise.key)
-def test_a_learner_reads_the_name_of_the_mistake_and_its_sentence(exercise, capsys):
-    mistake = exercise.mistakes[0]
-    check(exercise.key, namespace={exercise.function: mistake.wrong})
-    told = words(capsys.readouterr().out)
-    assert f"Not yet. ({mistake.name})" in told
-    assert words(mistake.message) in told
-
-
 def test_examples_in_the_tasks_are_true():
     assert tried_examples(SOLUTION, PROSE) == 27
 
@@ -511,14 +501,3 @@ def test_examples_in_the_tasks_are_true():
 def test_last_exercise_keeps_its_quotes():
     """check(4.10) would be check(4.1), which the first page says."""
     assert str(4.10) == "4.1" and "4.10 is the number 4.1" in PROSE["how-to-work"]
-
-
-def test_points_are_those_of_the_first_cell():
-    coded = sum(exercise.points for exercise in CODED)
-    written = sum(exercise.points for exercise in ps04.EXERCISES if not exercise.function)
-    assert f"**Points** {coded + written}: {coded} for the nine" in PROSE["title"]
-    assert f"and {written} for the written one" in PROSE["title"]
-    for exercise in ps04.EXERCISES:
-        task = PROSE["task-" + exercise.key.replace(".", "-")]
-        unit = "point" if exercise.points == 1 else "points"
-        assert task.startswith(f"## {exercise.key} {exercise.title} ({exercise.points} {unit})")

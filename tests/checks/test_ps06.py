@@ -15,7 +15,6 @@ from scipy import stats
 from coursekit import linkage, people, verify
 from coursekit.checks import ps06
 from coursekit.checks.exercise import RIGHT, WRONG, LocalSubject
-from coursekit.learn import check
 from tests.checks.tasks import tried_examples
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -382,19 +381,6 @@ def test_every_seed_accepts_the_right_answer(exercise):
 # What a learner reads
 
 
-@each
-def test_a_learner_reads_the_name_of_the_mistake_and_its_sentence(exercise, capsys):
-    mistake = exercise.mistakes[0]
-    check(exercise.key, namespace={exercise.function: mistake.wrong})
-    told = " ".join(capsys.readouterr().out.split())
-    assert f"✘ {exercise.key} Not yet. ({mistake.name})" in told
-    assert mistake.message in told
-
-
-def test_coded_exercises_know_many_mistakes():
-    assert all(len(exercise.mistakes) >= 8 for exercise in CODED)
-
-
 def test_examples_in_the_tasks_are_true():
     assert tried_examples(SOLUTION, PROSE) == 24
 
@@ -458,17 +444,6 @@ def test_afterword_works_with_the_learners_own_functions():
         with contextlib.redirect_stdout(io.StringIO()) as shown:
             exec(CELLS[key].replace("ours.", ""), namespace)
         assert shown.getvalue() == SHOWN[key], key
-
-
-def test_points_are_those_of_the_first_cell():
-    coded = sum(exercise.points for exercise in CODED)
-    written = sum(exercise.points for exercise in ps06.EXERCISES if not exercise.function)
-    assert f"**Points** {coded + written}: {coded} for the eight" in PROSE["title"]
-    assert f"and {written} for the written one" in PROSE["title"]
-    for exercise in ps06.EXERCISES:
-        task = PROSE["task-" + exercise.key.replace(".", "-")]
-        unit = "point" if exercise.points == 1 else "points"
-        assert task.startswith(f"## {exercise.key} {exercise.title} ({exercise.points} {unit})")
 
 
 def test_the_released_notebook_runs_and_answers_nothing():
