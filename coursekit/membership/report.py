@@ -164,7 +164,7 @@ class Report:
         ax.fill_between(
             np.maximum(best.curve.fpr, least), low, high, color=grey, alpha=0.4, linewidth=0
         )
-        ax.plot([least, 1], [least, 1], color=grey, linestyle=":", label="guessing")
+        ax.plot([least, 1], [least, 1], color="black", linewidth=0.8, label="guessing")
         ax.set(xscale="log", yscale="log", xlim=(least, 1), ylim=(least, 1))
         ax.legend(fontsize=9)
         return fig
@@ -222,7 +222,8 @@ def audit(
         train: a function (X, y, seed) that trains a model as the target was trained, and returns
             it, in a form that `predict_logits` could have. With it, `shadows` models are trained on
             as many records as the target, drawn from members and non-members, and the attacks that
-            need them are run too. y keeps the labels given.
+            need them are run too. y keeps the labels given. The seeds are `seed`, `seed` + 1, ...:
+            a target that was trained with one of them shares its first weights with a shadow.
         outputs: "logits", "probabilities", or "auto": probabilities from scikit-learn and wherever
             all lie in [0, 1] and add up to 1 in each row.
         fprs, priors: where to report TPR, and for which shares of members the posterior.
