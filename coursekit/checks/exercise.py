@@ -120,14 +120,17 @@ def same(a, b, tolerance=1e-9):
         return (_has_items(a) and _has_items(b) and len(a) == len(b)
                 and all(same(x, y, tolerance) for x, y in zip(a, b, strict=True)))
     a, b = (x.item() if isinstance(x, np.ndarray) else x for x in (a, b))
-    return bool(a == b)
+    try:
+        return bool(a == b)
+    except Exception:  # an object that refuses to be compared
+        return False
 
 
 def _plain(value):
     """Numbers as an array; a list or tuple of anything else as it is; other things as Python's."""
     try:
         array = np.asarray(value)
-    except ValueError:  # rows of unequal length
+    except Exception:  # rows of unequal length, or an object that refuses
         return value
     if array.dtype.kind in "biuf":
         return array

@@ -619,3 +619,18 @@ def test_seed_for_is_48_bits_of_sha256(salt, key, submission):
 def test_seed_for_does_not_move():
     """Computed once by coreutils: printf 'learner\\0002.3\\000' | sha256sum | cut -c 1-12."""
     assert seed_for("learner", "2.3") == 0x6D6339E2804D
+
+
+def test_an_answer_that_refuses_everything_is_wrong_and_shown():
+    class Sealed:
+        def __array__(self, *_, **__):
+            raise RuntimeError("use detach")
+
+        def __eq__(self, other):
+            raise RuntimeError("not comparable")
+
+        __hash__ = None
+
+    assert not same(Sealed(), np.zeros(3), 1e-9) and not same(Sealed(), 1.0, 1e-9)
+    told = judge(MEAN, lambda values: Sealed(), 0)
+    assert told.status == WRONG and "Sealed" in told.message
