@@ -18,6 +18,7 @@ from _tables import digits, finish, made_by, one_thread, peak_memory, peak_memor
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "ensemble.md"
 COMMAND = "python course.py bench ensemble"
+COMPARED = ("numpy", "torch")
 
 MODELS, LOOPED, TURNS = 64, 4, 5  # of the loop a few models are timed, and count for all
 TRAINING = {"hidden": [128], "epochs": 50, "batch_size": 32, "learning_rate": 0.05, "seed": 0}
@@ -142,7 +143,7 @@ def report(results):
     return f"""\
 # Shadow models, one by one and stacked
 
-{made_by(COMMAND, ("numpy", "torch"))}
+{made_by(COMMAND, COMPARED)}
 
 {MODELS} networks 64-128-10 on digits, {TRAINING["epochs"]} epochs over 300 records each, batches of
 {TRAINING["batch_size"]}, momentum 0.9. Wall-clock seconds, medians of {TURNS} turns; of the loop

@@ -20,6 +20,7 @@ from _tables import digits, finish, made_by, one_thread, table
 HERE = Path(__file__).resolve().parent
 TABLE = HERE / "releases.md"
 COMMAND = "python course.py bench releases"
+COMPARED = ("numpy", "scipy")
 PYCANON = "pycanon==1.3.6"
 
 RECORDS, K, CALLS = 30_000, 5, 5
@@ -164,7 +165,7 @@ def report(results):
     return f"""\
 # Anonymity and linkage: what they cost
 
-{made_by(COMMAND, ("numpy", "scipy"))}
+{made_by(COMMAND, COMPARED)}
 
 ## In CPU seconds
 

@@ -101,7 +101,8 @@ def test_every_declared_dependency_is_pinned_within_its_bounds(version, platform
 def test_the_bench_extra_is_pinned_by_itself_and_never_in_the_course():
     text = (ROOT / "benchmarks/requirements.txt").read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    shared = {"numpy", "scipy", "setuptools", "torch", "tqdm"}  # on these both must agree
+    # on these both must agree
+    shared = {"joblib", "numpy", "scikit-learn", "scipy", "setuptools", "torch", "tqdm"}
     ours = {line for line in PINS if canonicalize_name(Requirement(line).name) in shared}
     assert ours == {line for line in lines if canonicalize_name(Requirement(line).name) in shared}
     own = {canonicalize_name(pin.name): pin for pin in map(Requirement, set(lines) - ours)}
