@@ -175,8 +175,8 @@ def train_ensemble(
     `loss(logits, batch)` replaces the mean cross-entropy: given logits (networks, batch size,
     classes) and a `Batch` it returns one loss for each network, by differentiable operations.
 
-    Model i depends on its own row, X, y and the seed only: more rows after it, or `jobs`, change
-    nothing. `jobs` threads work side by side on blocks of `BLOCK` models; within a
+    Model i depends on i, its own row, X, y and the seed only: more rows after it, or `jobs`,
+    change nothing. `jobs` threads work side by side on blocks of `BLOCK` models; within a
     `joblib.parallel_config(...)` the blocks go where it says: to processes, or to a Dask cluster,
     whose processes are left with PyTorch set to one thread.
 

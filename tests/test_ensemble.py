@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 from torch.nn.functional import cross_entropy
 
-from coursekit.ensemble import Batch, paired_membership, train_ensemble
+from coursekit.ensemble import Batch, ReluNets, paired_membership, train_ensemble
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(30, 5)), RNG.integers(0, 3, 30)
@@ -156,6 +156,21 @@ def test_intra_op_threads_change_nothing_and_are_put_back():
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_training_and_logits_take_one_intra_op_thread(monkeypatch):
+    forward, seen = ReluNets.forward, []
+    monkeypatch.setattr(ReluNets, "forward", lambda nets, X: (
+        seen.append(torch.get_num_threads()), forward(nets, X))[1])  # fmt: skip
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        ensemble = train_ensemble(X, Y, MEMBERS, **GOOD)
+        trained = len(seen)
+        ensemble.logits(X)
+    finally:
+        torch.set_num_threads(before)
+    assert len(seen) > trained > 0 and set(seen) == {1}
 
 
 def test_the_same_from_other_processes():

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from coursekit import checks
+from coursekit.checks.exercise import RIGHT, WRONG, LocalSubject
 from coursekit.learn import check
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,6 +14,10 @@ SETS = {name: checks.exercises(name) for name in checks.problem_sets() if name >
 CODED = [e for exercises in SETS.values() for e in exercises.values() if e.function]
 WORDS = {7: "seven", 8: "eight", 9: "nine", 10: "ten"}
 FEW = {"2.1", "3.1", "5.1"}  # a choice of a few answers, each wrong one with a name
+
+
+def set_of(exercise):
+    return f"ps{int(exercise.key.split('.')[0]):02d}"
 
 
 def prose_of(name):
@@ -43,3 +48,20 @@ def test_a_learner_reads_the_name_of_the_mistake_and_its_sentence(exercise, caps
     told = " ".join(capsys.readouterr().out.split())
     assert f"✘ {exercise.key} Not yet. ({mistake.name})" in told
     assert " ".join(mistake.message.split()) in told
+
+
+SEEDS = {"ps04": 4, "ps05": 15, "ps06": 6, "ps07": 4, "ps08": 10, "ps09": 4}
+NAMED = ("ps07", "ps08", "ps09")  # sets whose mistakes are told apart by every seed
+
+
+@pytest.mark.parametrize("exercise", [e for e in CODED if set_of(e) in SEEDS],
+                         ids=lambda exercise: exercise.key)  # fmt: skip
+def test_every_seed_accepts_the_right_answers_and_names_the_mistakes(exercise):
+    name = set_of(exercise)
+    for seed in range(SEEDS[name]):
+        for answer in (exercise.right, *exercise.others):
+            told = exercise.check(LocalSubject({exercise.function: answer}), seed=seed)
+            assert told.status == RIGHT, (seed, told.message)
+        for mistake in exercise.mistakes if name in NAMED else ():
+            told = exercise.check(LocalSubject({exercise.function: mistake.wrong}), seed=seed)
+            assert (told.status, told.mistake) == (WRONG, mistake.name), (seed, told.message)

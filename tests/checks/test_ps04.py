@@ -483,14 +483,6 @@ def test_answers_may_be_lists_or_arrays_and_whole_numbers_may_be_floats():
     assert verdict(ps04.STEP, lambda **case: list(ps04.dp_sgd_step(**case))).status == RIGHT
 
 
-@pytest.mark.parametrize("exercise", CODED, ids=lambda exercise: exercise.key)
-def test_every_seed_accepts_the_right_answer(exercise):
-    for seed in range(4):
-        for answer in (exercise.right, *exercise.others):
-            told = verdict(exercise, answer, seed)
-            assert told.status == RIGHT, (seed, told.message)
-
-
 # What a learner reads
 
 
